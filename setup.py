@@ -1,0 +1,48 @@
+"""Compiles every module that has a `.pxd` beside it: nothing to list, nothing to forget."""
+
+import os
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+SOURCE = Path("src")
+DIRECTIVES = {
+    "language_level": 3,
+    "annotation_typing": False,  # the .pxd says what the C types are; annotations are for mypy
+    "nonecheck": True,  # None in place of an object is an exception, not a crash
+    "binding": False,
+}
+
+
+def modules() -> list[Extension]:
+    """One extension for each `.py` under src/ with a `.pxd` of the same name."""
+    headers = sorted(SOURCE.rglob("*.pxd"))
+    return [
+        Extension(
+            ".".join(header.with_suffix("").relative_to(SOURCE).parts),
+            [str(header.with_suffix(".py"))],
+            extra_compile_args=["-O3", "-fno-strict-aliasing", "-Wno-unreachable-code"],
+        )
+        for header in headers
+        if header.stem != "__init__"
+    ]
+
+
+def extensions() -> list[Extension]:
+    """Nothing with WARREN_PURE=1, else the modules by way of Cython."""
+    if os.environ.get("WARREN_PURE") == "1":
+        return []
+    from Cython.Build import cythonize
+
+    compiled: list[Extension] = cythonize(
+        modules(),
+        compiler_directives=DIRECTIVES,
+        build_dir="build/cython",
+        include_path=[str(SOURCE)],
+        nthreads=os.cpu_count() or 1,
+        quiet=True,
+    )
+    return compiled
+
+
+setup(ext_modules=extensions())

@@ -1,0 +1,1 @@
+"""What slows: alarms and credit."""

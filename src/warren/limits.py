@@ -1,0 +1,31 @@
+"""Every bound in one place, each with its reason. Sizes are octets unless the name says otherwise."""
+
+# --- wire ---------------------------------------------------------------------------------------
+# The smallest frame-max a client may ask for: 0-9-1 §4.2.3 (frame-min-size).
+FRAME_SIZE_MIN = 4096
+# Proposed in connection.tune; RabbitMQ's default, and what clients are tested with.
+FRAME_SIZE_MAX = 131_072
+# Before connection.tune-ok nobody is known: as RabbitMQ 4.1, large enough for OAuth tokens.
+FRAME_SIZE_HANDSHAKE = 8192
+# A frame is its payload and 8 octets: type, channel, size and the end octet.
+FRAME_OVERHEAD = 8
+# Tables inside tables: RabbitMQ takes 14,000 levels; no client needs ten, and our decoder recurses.
+TABLE_DEPTH_MAX = 64
+# RabbitMQ 3.10's max_message_size; checked when the header arrives, before a body octet is kept.
+MESSAGE_SIZE_MAX = 134_217_728
+
+# --- connections --------------------------------------------------------------------------------
+# Channels open at once on one connection; the number of a channel may be anything up to 65535.
+CHANNELS_MAX = 2047
+# Time for the whole of each handshake phase, as measured on RabbitMQ 3.10.8.
+HANDSHAKE_MS = 10_000
+# A refused login without the authentication_failure_close capability is left hanging this long.
+REFUSAL_DELAY_MS = 3_000
+# Seconds proposed in connection.tune.
+HEARTBEAT_S = 60
+# Octets waiting for one client's socket before its consumers are given no more.
+OUTBOX_SIZE_MAX = 262_144
+
+# --- names --------------------------------------------------------------------------------------
+# A short string: 0-9-1 §4.2.5.3.
+NAME_SIZE_MAX = 255

@@ -1,0 +1,1 @@
+"""What exists: a deterministic machine over commands."""

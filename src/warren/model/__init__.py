@@ -1,0 +1,1 @@
+"""The vocabulary of all that follows: messages, names, arguments, counters."""

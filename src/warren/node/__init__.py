@@ -1,0 +1,1 @@
+"""One broker: configuration, boot and stop."""

@@ -1,0 +1,1 @@
+"""The world behind ports: clock, chance, supervision."""

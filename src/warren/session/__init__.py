@@ -1,0 +1,1 @@
+"""One client: its connection, its channels, what it publishes and what it consumes."""

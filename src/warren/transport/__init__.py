@@ -1,0 +1,1 @@
+"""In from clients: listeners, TLS, bytes in and bytes out."""

@@ -1,0 +1,1 @@
+"""Where names meet things."""

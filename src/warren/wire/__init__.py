@@ -1,0 +1,1 @@
+"""Bytes to values and back: frames, methods, properties and field tables."""
