@@ -1,12 +1,84 @@
 # Every command of the project. CI calls these and nothing else.
-PYTHON ?= python3
-VENV ?= .venv
-BIN := $(VENV)/bin
-export PATH := $(abspath $(BIN)):$(PATH)
+#
+# Two environments, each made when a target needs it and again when what it is made from has changed:
+#   .venv            Warren interpreted from src/, with the tools and the tests' clients
+#   .venv-compiled   Warren compiled and installed from a wheel, as a user gets it
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/bash
+PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+VENV := .venv
+COMPILED := .venv-compiled
+ENVIRONMENT := $(or $(PYTHON),python3) tools/environment.py
+SOURCES := $(shell find src -name '*.py' -o -name '*.pxd')
+BUILD_INPUTS := pyproject.toml setup.py README.md LICENSE tools/environment.py requirements/build.txt
+# What a target passes on, as in: make run ARGS="--port 5673"
+ARGS ?=
+SECONDS ?= 300
 
 .DEFAULT_GOAL := help
+.PHONY: help setup run test check lint format test-unit test-tidy test-conformance test-integration \
+	clients fuzz oracle bench dist clean
 
 help:  ## list every target
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: help
+setup: $(VENV)/.ready $(COMPILED)/.tests  ## make both environments; the other targets do it when they need it
+
+run: $(COMPILED)/.built  ## start a broker (compiled if there is a C compiler): make run ARGS="--port 5673"
+	@grep -qx compiled $(COMPILED)/warren-build || echo "Running interpreted, which is slower; $$(cat $(COMPILED)/warren-build)"
+	@exec $(COMPILED)/bin/warren serve $(ARGS)
+
+test: setup  ## everything: lint, and the tests on both builds; the last line counts them
+	@$(VENV)/bin/python tests/run.py
+
+check: $(VENV)/.ready  ## the quick part, before a commit: lint, unit and tidy tests, interpreted
+	@$(VENV)/bin/python tests/run.py --build interpreted lint unit tidy
+
+lint: $(VENV)/.ready  ## ruff, mypy --strict and the import contracts
+	@$(VENV)/bin/python tests/run.py --build interpreted lint
+
+format: $(VENV)/.ready  ## put the code into the project's format
+	@$(VENV)/bin/ruff check --quiet --fix . ; $(VENV)/bin/ruff format .
+
+test-unit test-conformance test-integration: test-%: setup
+	@$(VENV)/bin/python tests/run.py $*
+
+test-unit:         ## one module at a time, on both builds
+test-conformance:  ## the specification, byte by byte, on both builds
+test-integration:  ## a started broker: sockets, TLS, the command line, on both builds
+
+test-tidy: $(VENV)/.ready  ## the project's own rules
+	@$(VENV)/bin/python tests/run.py --build interpreted tidy
+
+clients: setup  ## other people's clients and their own tests, against a started broker
+	@$(VENV)/bin/python tests/run.py --build compiled clients
+
+fuzz: setup  ## hostile bytes, for SECONDS=300: make fuzz SECONDS=3600
+	@$(COMPILED)/bin/python tests/fuzz/run.py --seconds $(SECONDS) $(ARGS)
+
+oracle: setup  ## the same scripts against Warren and a real RabbitMQ (needs rabbitmq-server)
+	@$(COMPILED)/bin/python -m pytest tests/oracle $(ARGS)
+
+bench: setup  ## the table of figures, beside RabbitMQ's where rabbitmq-server is installed
+	@$(COMPILED)/bin/python bench/run.py $(ARGS)
+
+dist: $(VENV)/.ready  ## a wheel and a source distribution in dist/
+	@rm -rf dist && $(VENV)/bin/python tools/distribution.py
+
+clean:  ## remove the environments and everything built
+	@rm -rf $(VENV) $(COMPILED) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache \
+		.import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.ready: $(wildcard requirements/*.txt) pyproject.toml setup.py tools/environment.py
+	@$(ENVIRONMENT) interpreted $(VENV) build.txt runtime.txt test.txt lint.txt
+	@touch $@
+
+$(COMPILED)/.built: $(SOURCES) $(BUILD_INPUTS) requirements/runtime.txt
+	@$(ENVIRONMENT) compiled $(COMPILED) build.txt runtime.txt
+	@touch $@
+
+$(COMPILED)/.tests: $(COMPILED)/.built requirements/test.txt
+	@$(ENVIRONMENT) packages $(COMPILED) test.txt
+	@touch $@

@@ -1,0 +1,226 @@
+"""Runs the checks and the tests on both builds, and ends with one line that counts them all.
+
+Each suite runs as a process of its own, so that one that hangs or crashes costs only itself. What a suite
+prints is shown as it comes, behind a bar; the last line of the whole is `N passed, N failed, N skipped`.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "build" / "test"
+ENVIRONMENTS = {"interpreted": ROOT / ".venv", "compiled": ROOT / ".venv-compiled"}
+# What optional tests want; each is skipped, by its own suite, where the program is not installed.
+OPTIONAL = {
+    "rabbitmq-server": "comparisons with a real RabbitMQ",
+    "node": "tests that drive amqplib",
+}
+COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
+CHECKS = [
+    ("ruff check", ["ruff", "check", "--quiet", "."]),
+    ("ruff format", ["ruff", "format", "--quiet", "--check", "."]),
+    ("mypy --strict", ["mypy"]),
+    ("import contracts", ["lint-imports", "--no-logo"]),
+]
+PYTEST_SUITES = ["unit", "tidy", "conformance", "integration"]
+# A program that prints the line of counts itself; the arguments bound how long it takes.
+PROGRAMS = {
+    "fuzz": ["tests/fuzz/run.py", "--seconds", "20"],
+    "clients": ["tests/clients/run.py"],
+}
+# tidy reads sources, whatever build runs them; fuzz compares the builds by itself or finds the faster one.
+ONLY_ON = {"tidy": "interpreted", "clients": "compiled"}
+SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
+SUITE_SECONDS_MAX = 1500
+
+
+@dataclass
+class Outcome:
+    """What one suite came to."""
+
+    name: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    skip_reasons: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+
+def main() -> int:
+    """Run what was asked for, everything by default; 0 if nothing failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="all, if none is named")
+    parser.add_argument("--build", choices=[*ENVIRONMENTS, "both"], default="both")
+    chosen = parser.parse_args()
+    suites = chosen.suites or SUITES
+    builds = list(ENVIRONMENTS) if chosen.build == "both" else [chosen.build]
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for program, use in OPTIONAL.items():
+        if shutil.which(program) is None:
+            _say(f"{program} is not installed: {use} are skipped")
+    outcomes: list[Outcome] = []
+    for build in builds:
+        outcomes += _run_build(build, suites, is_only_one=len(builds) == 1)
+    return _summarise(outcomes)
+
+
+def _run_build(build: str, suites: list[str], *, is_only_one: bool) -> list[Outcome]:
+    outcomes = []
+    if build == "interpreted" and "lint" in suites:
+        outcomes += [_run_check(name, command) for name, command in CHECKS]
+    reason = _why_missing(build)
+    for suite in suites:
+        if suite == "lint" or (not is_only_one and ONLY_ON.get(suite, build) != build):
+            continue
+        name = f"{suite} ({build})"
+        if reason:
+            outcomes.append(Outcome(name, skipped=1, skip_reasons=Counter([reason])))
+        elif suite in PROGRAMS:
+            outcomes.append(_run_program(name, build, PROGRAMS[suite]))
+        else:
+            outcomes.append(_run_pytest(name, build, suite))
+    return outcomes
+
+
+def _why_missing(build: str) -> str:
+    """Why this build cannot be tested here; empty if it can."""
+    marker = ENVIRONMENTS[build] / "warren-build"
+    found = marker.read_text().strip() if marker.exists() else "not made: run `make setup`"
+    return "" if found == build else f"the {build} build is missing: {found}"
+
+
+def _run_check(name: str, command: list[str]) -> Outcome:
+    outcome = Outcome(name)
+    started = time.monotonic()
+    scripts = ENVIRONMENTS["interpreted"] / "bin"
+    _say(name)
+    status, _ = _stream([str(scripts / command[0]), *command[1:]], {})
+    outcome.seconds = time.monotonic() - started
+    _count_exit(outcome, status)
+    return outcome
+
+
+def _run_program(name: str, build: str, command: list[str]) -> Outcome:
+    outcome = Outcome(name)
+    started = time.monotonic()
+    _say(name)
+    status, lines = _stream([_python(build), *command], _variables(build))
+    outcome.seconds = time.monotonic() - started
+    counts = [found for line in lines if (found := COUNTS.match(line))]
+    if counts:
+        outcome.passed, outcome.failed, outcome.skipped = map(int, counts[-1].groups())
+    if (status and not outcome.failed) or not counts:
+        _count_exit(outcome, status)
+    return outcome
+
+
+def _run_pytest(name: str, build: str, suite: str) -> Outcome:
+    outcome = Outcome(name)
+    started = time.monotonic()
+    report = RESULTS / f"{suite}-{build}.xml"
+    report.unlink(missing_ok=True)
+    _say(name)
+    command = [_python(build), "-m", "pytest", f"tests/{suite}", f"--junitxml={report}"]
+    status, _ = _stream(command, _variables(build))
+    outcome.seconds = time.monotonic() - started
+    if report.exists():
+        _count_report(outcome, report)
+    if status and not outcome.failed:
+        _count_exit(outcome, status)
+    return outcome
+
+
+def _count_exit(outcome: Outcome, status: int) -> None:
+    if status == 0:
+        outcome.passed += 1
+    else:
+        outcome.failed += 1
+        outcome.failures.append(f"{outcome.name} ended with status {status}")
+
+
+def _count_report(outcome: Outcome, report: Path) -> None:
+    for case in ElementTree.parse(report).iter("testcase"):
+        skip = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            outcome.failed += 1
+            outcome.failures.append(f"{case.get('classname')}.{case.get('name')} ({outcome.name})")
+        elif skip is not None:
+            outcome.skipped += 1
+            outcome.skip_reasons[skip.get("message") or "no reason given"] += 1
+        else:
+            outcome.passed += 1
+
+
+def _python(build: str) -> str:
+    return str(ENVIRONMENTS[build] / "bin" / "python")
+
+
+def _variables(build: str) -> dict[str, str]:
+    return {"WARREN_COMPILED": "1"} if build == "compiled" else {"WARREN_PURE": "1"}
+
+
+def _stream(command: list[str], variables: dict[str, str]) -> tuple[int, list[str]]:
+    """Run `command` in a process group of its own, echo it line by line, and end it if it takes too long."""
+    environment = {**os.environ, **variables, "PYTHONUNBUFFERED": "1"}
+    environment.pop("PYTHONPATH", None)  # each environment has its own Warren; src/ must not shadow it
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, start_new_session=True, text=True, errors="replace",
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert process.stdout is not None
+    timer = threading.Timer(SUITE_SECONDS_MAX, _end, [process])
+    timer.start()
+    lines = []
+    try:
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            print(f"  | {lines[-1]}", flush=True)
+        return process.wait(), lines
+    finally:
+        timer.cancel()
+        _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill the process group; what the suite started and forgot goes with it."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _say(text: str) -> None:
+    print(f"== {text}", flush=True)
+
+
+def _summarise(outcomes: list[Outcome]) -> int:
+    width = max(len(outcome.name) for outcome in outcomes)
+    print(f"\n{'':{width}}  passed  failed  skipped  seconds")
+    for one in outcomes:
+        print(f"{one.name:{width}}  {one.passed:6}  {one.failed:6}  {one.skipped:7}  {one.seconds:7.1f}")
+    reasons: Counter[str] = sum((one.skip_reasons for one in outcomes), Counter())
+    for reason, count in reasons.most_common():
+        print(f"skipped {count}: {reason}")
+    for failure in [failure for one in outcomes for failure in one.failures]:
+        print(f"FAILED {failure}")
+    passed, failed, skipped = (
+        sum(getattr(one, kind) for one in outcomes) for kind in ("passed", "failed", "skipped")
+    )
+    print(f"\n{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

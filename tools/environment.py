@@ -1,0 +1,156 @@
+"""Makes an environment that Warren runs in: interpreted from src/, or compiled and installed from a wheel.
+
+Needs nothing but the Python that runs it. `make` calls it and decides by its stamps when.
+"""
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OLDEST = (3, 11)
+# Written into the environment, for `make run` and the tests: which build is installed, or why not.
+MARKER = "warren-build"
+
+
+def main() -> int:
+    """Do what the command line asks; a failure is told in one line, under what the tool printed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("action", choices=["interpreted", "compiled", "packages"])
+    parser.add_argument("environment", type=Path)
+    parser.add_argument("lists", nargs="*", help="files under requirements/")
+    chosen = parser.parse_args()
+    if sys.version_info < OLDEST:
+        return _fail(f"Python {OLDEST[0]}.{OLDEST[1]} or newer is needed; this is {sys.version.split()[0]}")
+    try:
+        _create(chosen.environment)
+        _install_lists(chosen.environment, chosen.lists)
+        if chosen.action == "interpreted":
+            _install_interpreted(chosen.environment)
+        elif chosen.action == "compiled":
+            _install_compiled(chosen.environment)
+    except subprocess.CalledProcessError as failure:
+        return _fail(f"this failed: {shlex.join(map(str, failure.cmd))}")
+    return 0
+
+
+def _fail(reason: str) -> int:
+    print(f"warren: {reason}", file=sys.stderr)
+    return 1
+
+
+def _python(environment: Path) -> str:
+    return str(environment.absolute() / "bin" / "python")
+
+
+def _run(*command: str, **variables: str) -> None:
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, check=True)
+
+
+def _create(environment: Path) -> None:
+    """A virtual environment with a pip, made again if what is there does not run."""
+    python = _python(environment)
+    if Path(python).exists() and _succeeds(python, "-m", "pip", "--version"):
+        return
+    print(f"Making {environment} with Python {sys.version.split()[0]}")
+    shutil.rmtree(environment, ignore_errors=True)
+    try:
+        venv.create(environment, with_pip=True)
+    except subprocess.CalledProcessError:
+        raise SystemExit(
+            _fail("this Python has no ensurepip; on Debian and Ubuntu: apt-get install python3-venv")
+        ) from None
+
+
+def _install_lists(environment: Path, lists: list[str]) -> None:
+    """The pinned lists, asked of pip only if something in them is missing: works without a network then."""
+    missing = [name for name in lists if not _is_installed(environment, ROOT / "requirements" / name)]
+    if missing:
+        print(f"Installing {', '.join(missing)} into {environment}")
+        flags = [flag for name in missing for flag in ("-r", str(ROOT / "requirements" / name))]
+        _pip(environment, *flags)
+
+
+def _is_installed(environment: Path, requirements: Path) -> bool:
+    wanted = [line for line in requirements.read_text().splitlines() if line and not line.startswith("#")]
+    program = (
+        "import sys\nfrom importlib.metadata import version\n"
+        "for line in sys.argv[1:]:\n"
+        "    name, _, exact = line.partition('==')\n"
+        "    assert version(name) == exact\n"
+    )
+    return _succeeds(_python(environment), "-c", program, *wanted)
+
+
+def _succeeds(*command: str) -> bool:
+    """Whether it succeeds; what it prints is nobody's business."""
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def _pip(environment: Path, *arguments: str, **variables: str) -> None:
+    _run(
+        _python(environment), "-m", "pip", "install", "-qq", "--disable-pip-version-check",
+        "--no-input", *arguments, **variables,
+    )  # fmt: skip
+
+
+def _install_interpreted(environment: Path) -> None:
+    """Warren as it stands in src/: an edit is seen by the next process."""
+    _pip(environment, "--no-build-isolation", "--no-deps", "--editable", ".", WARREN_PURE="1")
+    (environment / MARKER).write_text("interpreted\n")
+
+
+def _install_compiled(environment: Path) -> None:
+    """Warren from a wheel, compiled if a C compiler is there, and interpreted, saying so, if not."""
+    reason = _why_not_compile()
+    _drop_stale_build()
+    variables = {"WARREN_PURE": "1"} if reason else {"WARREN_PURE": "0"}
+    print("Packing Warren without compiling it" if reason else "Compiling Warren")
+    wheels = ROOT / "build" / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    _run(
+        _python(environment), "-m", "pip", "wheel", "-qq", "--disable-pip-version-check", "--no-deps",
+        "--no-build-isolation", "--wheel-dir", str(wheels), ".", **variables,
+    )  # fmt: skip
+    (wheel,) = wheels.glob("warren-*.whl")
+    _pip(environment, "--no-deps", "--no-index", "--force-reinstall", str(wheel))
+    (environment / MARKER).write_text(f"interpreted: {reason}\n" if reason else "compiled\n")
+
+
+def _why_not_compile() -> str:
+    """Empty if a C file that includes Python.h compiles here."""
+    if os.environ.get("WARREN_PURE") == "1":
+        return "WARREN_PURE=1 is set"
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    if shutil.which(compiler[0]) is None:
+        return f"there is no C compiler ({compiler[0]})"
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder) / "probe.c"
+        probe.write_text("#include <Python.h>\n")
+        command = [*compiler, "-I", sysconfig.get_path("include"), "-c", str(probe), "-o", f"{probe}.o"]
+        if subprocess.run(command, capture_output=True).returncode:
+            return "the C compiler does not find Python.h (on Debian: apt-get install python3-dev)"
+    return ""
+
+
+def _drop_stale_build() -> None:
+    """Remove from build/lib* what has no source any more: setuptools would pack it."""
+    for built in (ROOT / "build").glob("lib*/**/*"):
+        if built.is_dir():
+            continue
+        folder = re.sub(r"^build/lib[^/]*", "src", str(built.relative_to(ROOT).parent))
+        module = ROOT / folder / built.name.split(".")[0]
+        if built.suffix != ".so" or not module.with_suffix(".pxd").exists():
+            built.unlink()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
