@@ -29,3 +29,9 @@ OUTBOX_SIZE_MAX = 262_144
 # --- names --------------------------------------------------------------------------------------
 # A short string: 0-9-1 §4.2.5.3.
 NAME_SIZE_MAX = 255
+
+# --- routing ------------------------------------------------------------------------------------
+# Answers a vhost's router keeps, by exchange and routing key: some 250 octets each, so 8 MB at most.
+ROUTES_CACHED_MAX = 32_768
+# Destinations in all answers kept together: a fanout to 100,000 queues is not kept once for each key.
+ROUTE_DESTINATIONS_CACHED_MAX = 1_048_576

@@ -1,0 +1,242 @@
+"""The contract of every exchange: bind, unbind, route; beside it, what a binding is.
+
+An exchange keeps its bindings by their key, since direct, topic and the deletion of one binding all ask
+by key. A destination is an exchange or anything else, usually a queue: routing compares it by identity.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+# Where an unroutable message goes instead: RabbitMQ's argument, also a key of policies.
+ALTERNATE_EXCHANGE = "alternate-exchange"
+
+
+# Shared by all bindings without arguments, since most have none.
+NO_ARGUMENTS: Mapping[str, object] = {}
+
+
+class Message(Protocol):
+    """What routing reads of a message."""
+
+    @property
+    def content(self) -> bytes:
+        """The content header payload, followed by the body."""
+
+    @property
+    def header_size(self) -> int:
+        """The size of the content header payload."""
+
+    @property
+    def flags(self) -> int:
+        """Bit 1: it has a headers table."""
+
+    def headers(self) -> Mapping[str, object]:
+        """Its headers table, decoded now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeSettings:
+    """What exchange.declare asked for, beside name and type."""
+
+    durable: bool = False
+    auto_delete: bool = False
+    internal: bool = False
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+class Binding:
+    """One rule of an exchange; equal if source, key, arguments with their types and destination are."""
+
+    __slots__ = ("_fingerprint", "arguments", "destination", "key", "source")
+
+    def __init__(
+        self, source: "Exchange", key: str, arguments: Mapping[str, object] | None, destination: object
+    ) -> None:
+        self.source = source
+        self.key = key
+        self.arguments = arguments or NO_ARGUMENTS
+        self.destination = destination
+        self._fingerprint = fingerprint(arguments) if arguments else None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Binding):
+            return False
+        return (
+            self.destination is other.destination
+            and self.source is other.source
+            and self.key == other.key
+            and self._fingerprint == other._fingerprint
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.key) ^ id(self.destination)
+
+    def __repr__(self) -> str:
+        return f"Binding({self.source!r}, {self.key!r}, {self.arguments!r}, {self.destination!r})"
+
+
+class Exchange:
+    """Names the destinations of a message; knows its own bindings and nothing of other exchanges."""
+
+    __slots__ = ("_alternate", "_bindings", "_watcher", "name", "settings")
+
+    # The name of the type, as in exchange.declare.
+    type_name = ""
+    # The answer of `route` depends on the bindings and the key alone, so it may be kept.
+    is_routed_by_key = True
+    # The keys in the CC and BCC headers are routed like the routing key itself.
+    is_routed_by_copies = False
+
+    def __init__(
+        self,
+        name: str,
+        settings: ExchangeSettings,
+        random_octets: Callable[[int], bytes] | None = None,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self._bindings = BindingIndex()
+        self._watcher: Callable[[], None] | None = None
+        alternate = settings.arguments.get(ALTERNATE_EXCHANGE)
+        self._alternate: str | None = alternate if isinstance(alternate, str) else None
+
+    @staticmethod
+    def validate_arguments(arguments: Mapping[str, object]) -> None:
+        """Raise PreconditionFailed unless an exchange of this type may be declared with `arguments`."""
+
+    def validate_binding(self, key: str, arguments: Mapping[str, object]) -> None:
+        """Raise PreconditionFailed unless a binding with `key` and `arguments` may exist."""
+
+    @property
+    def bindings(self) -> int:
+        """How many bindings it has."""
+        return self._bindings.count
+
+    @property
+    def alternate(self) -> str | None:
+        """The exchange that takes what this one routes nowhere; by its argument or, set later, by policy."""
+        return self._alternate
+
+    @alternate.setter
+    def alternate(self, name: str | None) -> None:
+        self._alternate = name
+        self._changed()
+
+    def bind(self, binding: Binding) -> bool:
+        """Add `binding`; False if an equal one is there already."""
+        if not self._bindings.add(binding.key, binding):
+            return False
+        self._added(binding)
+        self._changed()
+        return True
+
+    def unbind(self, binding: Binding) -> bool:
+        """Remove the binding that equals `binding`; False if there is none."""
+        removed = self._bindings.remove(binding.key, binding)
+        if removed is None:
+            return False
+        self._removed(removed)
+        self._changed()
+        return True
+
+    def route(self, routing_key: str, message: Message) -> Iterable[object]:
+        """The destinations of `message` in the order of binding; one may come more than once."""
+        raise NotImplementedError
+
+    def each_binding(self) -> Iterator[Binding]:
+        """Every binding, those with one key together."""
+        return self._bindings.each()
+
+    def watch(self, watcher: Callable[[], None] | None) -> None:
+        """Call `watcher` after every change of what is routed where."""
+        self._watcher = watcher
+
+    def _added(self, binding: Binding) -> None:
+        """A type that keeps an index of its own adds `binding` to it."""
+
+    def _removed(self, binding: Binding) -> None:
+        """A type that keeps an index of its own removes `binding` from it."""
+
+    def _changed(self) -> None:
+        if self._watcher is not None:
+            self._watcher()
+
+    def __repr__(self) -> str:
+        return f"<{self.type_name} exchange {self.name!r}>"
+
+
+class BindingIndex:
+    """Bindings by some key, in order of arrival. Most keys have one: it stands there without a dict."""
+
+    __slots__ = ("_groups", "count")
+
+    def __init__(self) -> None:
+        self._groups: dict[Hashable, Binding | dict[Binding, Binding]] = {}
+        self.count = 0
+
+    def add(self, key: Hashable, binding: Binding) -> bool:
+        """Add `binding` under `key`; False if an equal one is there already."""
+        group = self._groups.get(key)
+        if group is None:
+            self._groups[key] = binding
+        elif isinstance(group, dict):
+            if binding in group:
+                return False
+            group[binding] = binding
+        elif group == binding:
+            return False
+        else:
+            self._groups[key] = {group: group, binding: binding}
+        self.count += 1
+        return True
+
+    def remove(self, key: Hashable, binding: Binding) -> Binding | None:
+        """Remove and return the binding under `key` that equals `binding`."""
+        group = self._groups.get(key)
+        if isinstance(group, dict):
+            removed = group.pop(binding, None)
+            if removed is not None and not group:
+                del self._groups[key]
+        elif group is not None and group == binding:
+            removed = group
+            del self._groups[key]
+        else:
+            removed = None
+        if removed is not None:
+            self.count -= 1
+        return removed
+
+    def get(self, key: Hashable) -> Iterable[Binding]:
+        """The bindings under `key`."""
+        group = self._groups.get(key)
+        if group is None:
+            return ()
+        return group if isinstance(group, dict) else (group,)
+
+    def size(self, key: Hashable) -> int:
+        """How many bindings are under `key`."""
+        group = self._groups.get(key)
+        if group is None:
+            return 0
+        return len(group) if isinstance(group, dict) else 1
+
+    def each(self) -> Iterator[Binding]:
+        """Every binding, those under one key together."""
+        for group in self._groups.values():
+            if isinstance(group, dict):
+                yield from group
+            else:
+                yield group
+
+
+def fingerprint(value: object) -> Hashable:
+    """Equal for equal values of equal AMQP types: bindings with 1 as int32 and 1 as int64 are two."""
+    if isinstance(value, dict):
+        return dict, tuple((name, fingerprint(value[name])) for name in sorted(value))
+    if isinstance(value, list):
+        return list, tuple(fingerprint(member) for member in value)
+    if isinstance(value, float):
+        # As text, since a NaN does not equal itself.
+        return type(value), value.hex()
+    return type(value), value

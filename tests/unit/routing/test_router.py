@@ -1,0 +1,185 @@
+"""The router: the graph walk, the cache and the copies."""
+
+import pytest
+
+from warren.errors import NotFound, PreconditionFailed
+from warren.routing.direct import DirectExchange
+from warren.routing.exchange import Binding, Exchange, ExchangeSettings
+from warren.routing.fanout import FanoutExchange
+from warren.routing.router import Router
+
+
+class Sent:
+    """A message as routing sees it: headers as a dict, their names also in its octets."""
+
+    def __init__(self, headers: dict[str, object] | None = None) -> None:
+        self.flags = 0 if headers is None else 2
+        names = [name.encode() for name in headers or {}]
+        self.content = b"".join(bytes((len(name),)) + name for name in names)
+        self.header_size = len(self.content)
+        self._headers = headers or {}
+
+    def headers(self) -> dict[str, object]:
+        return self._headers
+
+
+PLAIN = Sent()
+
+
+def address(exchange: str, key: str) -> bytes:
+    return bytes((len(exchange),)) + exchange.encode() + bytes((len(key),)) + key.encode()
+
+
+def declared(router: Router, kind: type[Exchange], name: str, **arguments: object) -> Exchange:
+    exchange = kind(name, ExchangeSettings(arguments=arguments))
+    router.add(exchange)
+    return exchange
+
+
+@pytest.fixture
+def router() -> Router:
+    return Router("v")
+
+
+def test_a_direct_exchange_sends_to_every_queue_bound_with_exactly_the_key(router: Router) -> None:
+    direct = declared(router, DirectExchange, "d")
+    for key, queue in (("a", "q1"), ("a", "q2"), ("A", "q3")):
+        router.bind(Binding(direct, key, None, queue))
+    assert router.route(address("d", "a"), PLAIN) == ("q1", "q2")
+    assert router.route(address("d", "A"), PLAIN) == ("q3",)
+    assert router.route(address("d", "b"), PLAIN) == ()
+
+
+def test_a_queue_bound_twice_is_named_once(router: Router) -> None:
+    fanout = declared(router, FanoutExchange, "f")
+    for key in ("a", "b"):
+        router.bind(Binding(fanout, key, None, "q"))
+    assert router.route(address("f", "x"), PLAIN) == ("q",)
+
+
+def test_a_binding_is_idempotent_and_its_arguments_with_their_types_are_part_of_it(router: Router) -> None:
+    direct = declared(router, DirectExchange, "d")
+    assert router.bind(Binding(direct, "k", {}, "q"))
+    assert not router.bind(Binding(direct, "k", None, "q"))
+    assert router.bind(Binding(direct, "k", {"a": 1}, "q"))
+    assert router.bind(Binding(direct, "k", {"a": 1.0}, "q"))
+    assert not router.bind(Binding(direct, "k", {"a": 1}, "q"))
+    assert direct.bindings == 3
+    assert router.unbind(Binding(direct, "k", {"a": 1.0}, "q"))
+    assert not router.unbind(Binding(direct, "k", {"a": 1.0}, "q"))
+    assert direct.bindings == 2
+
+
+def test_a_missing_exchange_is_not_found(router: Router) -> None:
+    with pytest.raises(NotFound, match=r"^no exchange 'x' in vhost 'v'$"):
+        router.route(address("x", "k"), PLAIN)
+
+
+def test_exchanges_bound_in_a_circle_are_each_visited_once(router: Router) -> None:
+    one, two = declared(router, FanoutExchange, "one"), declared(router, FanoutExchange, "two")
+    router.bind(Binding(one, "", None, two))
+    router.bind(Binding(two, "", None, one))
+    router.bind(Binding(one, "", None, "q1"))
+    router.bind(Binding(two, "", None, "q2"))
+    router.bind(Binding(two, "", None, "q1"))
+    assert router.route(address("one", ""), PLAIN) == ("q1", "q2")
+    assert router.route(address("two", ""), PLAIN) == ("q2", "q1")
+
+
+def test_the_alternate_exchange_takes_what_is_routed_nowhere(router: Router) -> None:
+    declared(router, DirectExchange, "d", **{"alternate-exchange": "ae"})
+    spare = declared(router, FanoutExchange, "ae")
+    router.bind(Binding(spare, "", None, "q"))
+    assert router.route(address("d", "k"), PLAIN) == ("q",)
+
+
+def test_alternate_exchanges_that_name_each_other_end(router: Router) -> None:
+    declared(router, DirectExchange, "a", **{"alternate-exchange": "b"})
+    declared(router, DirectExchange, "b", **{"alternate-exchange": "a"})
+    assert router.route(address("a", "k"), PLAIN) == ()
+
+
+def test_an_alternate_exchange_that_does_not_exist_is_no_error(router: Router) -> None:
+    declared(router, DirectExchange, "a", **{"alternate-exchange": "b"})
+    assert router.route(address("a", "k"), PLAIN) == ()
+
+
+def test_an_alternate_exchange_set_later_holds_at_once(router: Router) -> None:
+    direct = declared(router, DirectExchange, "a")
+    router.bind(Binding(declared(router, FanoutExchange, "b"), "", None, "q"))
+    assert router.route(address("a", "k"), PLAIN) == ()
+    direct.alternate = "b"
+    assert router.route(address("a", "k"), PLAIN) == ("q",)
+    direct.alternate = None
+    assert router.route(address("a", "k"), PLAIN) == ()
+
+
+def test_every_change_advances_the_generation(router: Router) -> None:
+    direct = declared(router, DirectExchange, "d")
+    seen = [router.generation]
+    binding = Binding(direct, "k", None, "q")
+    for change in (
+        lambda: router.bind(binding),
+        lambda: router.unbind(binding),
+        lambda: router.remove("d"),
+        lambda: router.add(direct),
+    ):
+        change()
+        assert router.generation > seen[-1]
+        seen.append(router.generation)
+
+
+def test_an_answer_is_the_same_tuple_until_something_changes(router: Router) -> None:
+    direct = declared(router, DirectExchange, "d")
+    router.bind(Binding(direct, "k", None, "q"))
+    first = router.route(address("d", "k"), PLAIN)
+    assert router.route(address("d", "k"), PLAIN) is first
+    router.bind(Binding(direct, "k", None, "r"))
+    assert router.route(address("d", "k"), PLAIN) == ("q", "r")
+
+
+def test_removing_an_exchange_removes_the_bindings_from_it_and_to_it(router: Router) -> None:
+    one, two = declared(router, FanoutExchange, "one"), declared(router, FanoutExchange, "two")
+    inwards, outwards = Binding(one, "", None, two), Binding(two, "", None, "q")
+    router.bind(inwards)
+    router.bind(outwards)
+    assert router.remove("two") == [outwards, inwards]
+    assert router.route(address("one", ""), PLAIN) == ()
+    assert router.bindings_of("q") == []
+    assert list(router.bindings_from(one)) == []
+
+
+def test_unbinding_a_destination_takes_all_its_bindings(router: Router) -> None:
+    one, two = declared(router, DirectExchange, "one"), declared(router, DirectExchange, "two")
+    bindings = [Binding(one, "a", None, "q"), Binding(one, "b", None, "q"), Binding(two, "a", None, "q")]
+    other = Binding(one, "a", None, "r")
+    for binding in (*bindings, other):
+        router.bind(binding)
+    assert router.unbind_destination("q") == bindings
+    assert router.route(address("one", "a"), PLAIN) == ("r",)
+    assert router.bindings_of("q") == []
+    assert router.unbind_destination("q") == []
+
+
+def test_keys_in_cc_and_bcc_are_routed_too(router: Router) -> None:
+    direct = declared(router, DirectExchange, "d")
+    for key in "abc":
+        router.bind(Binding(direct, key, None, "q" + key))
+    copied = Sent({"CC": ["b"], "BCC": ["c", 7, "a"]})
+    assert router.route(address("d", "a"), PLAIN) == ("qa",)
+    assert router.route(address("d", "a"), copied) == ("qa", "qb", "qc")
+    assert router.route(address("d", "a"), PLAIN) == ("qa",)
+
+
+def test_a_cc_that_is_no_array_is_refused(router: Router) -> None:
+    declared(router, DirectExchange, "d")
+    with pytest.raises(PreconditionFailed) as refusal:
+        router.route(address("d", "a"), Sent({"CC": 5}))
+    assert refusal.value.message == 'invalid message: {unacceptable_type_in_header,"CC",signedint}'
+
+
+def test_binary_names_and_keys_are_found(router: Router) -> None:
+    name = b"\xff\xfe".decode("utf-8", "surrogateescape")
+    direct = declared(router, DirectExchange, name)
+    router.bind(Binding(direct, name, None, "q"))
+    assert router.route(b"\x02\xff\xfe\x02\xff\xfe", PLAIN) == ("q",)
