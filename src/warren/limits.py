@@ -35,3 +35,8 @@ NAME_SIZE_MAX = 255
 ROUTES_CACHED_MAX = 32_768
 # Destinations in all answers kept together: a fanout to 100,000 queues is not kept once for each key.
 ROUTE_DESTINATIONS_CACHED_MAX = 1_048_576
+# --- arguments ----------------------------------------------------------------------------------
+# Ten years: the longest x-message-ttl and x-expires that RabbitMQ takes.
+EXPIRY_MS_MAX = 315_360_000_000
+# x-max-priority: the priority property is one octet.
+PRIORITY_MAX = 255

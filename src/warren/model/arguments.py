@@ -1,0 +1,373 @@
+"""x-arguments of queues and exchanges, and policies over them: checked, merged and parsed once into settings.
+
+The checks, their order and their texts are those of RabbitMQ 3.10.8, measured. Beyond it,
+`x-delivery-limit`, `x-consumer-timeout` and `x-queue-leader-locator` are taken on classic queues.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from warren.errors import AmqpNotImplemented, PreconditionFailed
+from warren.limits import EXPIRY_MS_MAX, PRIORITY_MAX
+from warren.model.names import ExchangeName, QueueName
+from warren.wire.table import Value, type_name
+
+Arguments = Mapping[str, Value]
+# The definition of a policy, as its JSON says it: keys are those of the arguments without `x-`.
+Definition = Mapping[str, object]
+
+ALTERNATE_EXCHANGE = "alternate-exchange"
+DEAD_LETTER_EXCHANGE = "x-dead-letter-exchange"
+DEAD_LETTER_ROUTING_KEY = "x-dead-letter-routing-key"
+QUEUE_TYPE = "x-queue-type"
+QUEUE_KINDS = ("classic", "quorum", "stream")
+
+_INTEGER_TYPES = frozenset(
+    ("byte", "short", "signedint", "long", "unsignedbyte", "unsignedshort", "unsignedint")
+)
+
+# Arguments that a kind of queue understands, in the order in which a second declaration is compared.
+KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "classic": (
+        "x-expires",
+        "x-message-ttl",
+        "x-dead-letter-exchange",
+        "x-dead-letter-routing-key",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-max-priority",
+        "x-overflow",
+        "x-queue-mode",
+        "x-queue-version",
+        "x-single-active-consumer",
+        "x-queue-type",
+        "x-queue-master-locator",
+        "x-delivery-limit",
+        "x-consumer-timeout",
+        "x-queue-leader-locator",
+    ),
+    "quorum": (
+        "x-dead-letter-exchange",
+        "x-dead-letter-routing-key",
+        "x-dead-letter-strategy",
+        "x-expires",
+        "x-max-length",
+        "x-max-length-bytes",
+        "x-max-in-memory-length",
+        "x-max-in-memory-bytes",
+        "x-overflow",
+        "x-single-active-consumer",
+        "x-queue-type",
+        "x-quorum-initial-group-size",
+        "x-delivery-limit",
+        "x-message-ttl",
+        "x-queue-leader-locator",
+        "x-consumer-timeout",
+    ),
+    "stream": (
+        "x-max-length-bytes",
+        "x-queue-type",
+        "x-max-age",
+        "x-stream-max-segment-size-bytes",
+        "x-initial-cluster-size",
+        "x-queue-leader-locator",
+    ),
+}
+# RabbitMQ ignores it where a kind does not know it.
+_IGNORED_WHERE_UNKNOWN = "x-consumer-timeout"
+
+# Of a policy and an argument, or of two policies, the smaller number of these holds.
+_SMALLER_HOLDS = frozenset(
+    (
+        "expires",
+        "message-ttl",
+        "max-length",
+        "max-length-bytes",
+        "max-in-memory-length",
+        "max-in-memory-bytes",
+        "delivery-limit",
+    )
+)
+
+
+class Overflow(Enum):
+    """What a full queue does with one message more."""
+
+    DROP_HEAD = "drop-head"
+    REJECT_PUBLISH = "reject-publish"
+    REJECT_PUBLISH_DLX = "reject-publish-dlx"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """What a queue does, whether an argument said so or a policy; None is no limit."""
+
+    kind: str = "classic"
+    message_ttl_ms: int | None = None
+    expires_ms: int | None = None
+    length_max: int | None = None
+    length_bytes_max: int | None = None
+    overflow: Overflow = Overflow.DROP_HEAD
+    dead_letter_exchange: str | None = None
+    dead_letter_routing_key: str | None = None
+    priority_max: int | None = None
+    single_active_consumer: bool = False
+    delivery_limit: int | None = None
+    consumer_timeout_ms: int | None = None
+
+
+# Most queues have neither arguments nor a policy: they share these.
+DEFAULT_SETTINGS = QueueSettings()
+
+
+def queue_kind(arguments: Arguments) -> str:
+    """The type of queue that `arguments` ask for."""
+    kind = arguments.get(QUEUE_TYPE, "classic")
+    return kind if isinstance(kind, str) else "classic"
+
+
+def check_queue_arguments(queue: QueueName, arguments: Arguments) -> None:
+    """Raise PreconditionFailed unless `queue` may be declared with `arguments`."""
+    if not arguments:
+        return
+    _check_value(queue, QUEUE_TYPE, arguments)
+    kind = queue_kind(arguments)
+    known = KIND_ARGUMENTS[kind]
+    for key in _CHECKS:
+        if key in known:
+            _check_value(queue, key, arguments)
+    for key in arguments:
+        if key in _ALL_ARGUMENTS and key not in known and key != _IGNORED_WHERE_UNKNOWN:
+            raise PreconditionFailed(f"invalid arg '{key}' for {queue} of queue type rabbit_{kind}_queue")
+
+
+def check_queue_properties(
+    queue: QueueName, kind: str, *, durable: bool, exclusive: bool, auto_delete: bool
+) -> None:
+    """Raise unless a queue of `kind` may have these properties, and Warren has the kind."""
+    if kind == "classic":
+        return
+    for is_wrong, name in (
+        (auto_delete, "auto-delete"),
+        (exclusive, "exclusive-owner"),
+        (not durable, "non-durable"),
+    ):
+        if is_wrong:
+            raise PreconditionFailed(f"invalid property '{name}' for {queue}")
+    raise AmqpNotImplemented(f"queue type '{kind}' is not supported yet: {queue}")
+
+
+def dead_letter_exchange(queue: QueueName, arguments: Arguments) -> ExchangeName | None:
+    """The dead-letter exchange that `arguments` name, whose permissions are checked first of all."""
+    return _exchange_argument(queue, DEAD_LETTER_EXCHANGE, arguments, "queue")
+
+
+def alternate_exchange(exchange: ExchangeName, arguments: Arguments) -> ExchangeName | None:
+    """The alternate exchange that `arguments` name."""
+    return _exchange_argument(exchange, ALTERNATE_EXCHANGE, arguments, "exchange")
+
+
+def effective_definition(policy: Definition | None, operator_policy: Definition | None) -> Definition:
+    """What a policy and an operator policy say together."""
+    if not operator_policy:
+        return policy or {}
+    if not policy:
+        return operator_policy
+    merged = dict(policy)
+    for key, value in operator_policy.items():
+        if key in merged and key in _SMALLER_HOLDS:
+            merged[key] = _smaller(merged[key], value)
+        else:
+            merged[key] = value
+    return dict(sorted(merged.items()))
+
+
+def queue_settings(
+    arguments: Arguments, policy: Definition | None = None, operator_policy: Definition | None = None
+) -> QueueSettings:
+    """What checked `arguments` and the policies make of a queue, with RabbitMQ's precedence."""
+    definition = effective_definition(policy, operator_policy)
+    if not arguments and not definition:
+        return DEFAULT_SETTINGS
+    said = _Said(arguments, definition)
+    return QueueSettings(
+        kind=queue_kind(arguments),
+        message_ttl_ms=said.number("message-ttl"),
+        expires_ms=said.number("expires"),
+        length_max=said.number("max-length"),
+        length_bytes_max=said.number("max-length-bytes"),
+        overflow=Overflow(said.string("overflow") or "drop-head"),
+        dead_letter_exchange=said.string("dead-letter-exchange"),
+        dead_letter_routing_key=said.string("dead-letter-routing-key"),
+        # A queue of one priority is a queue without priorities.
+        priority_max=_number(arguments.get("x-max-priority")) or None,
+        single_active_consumer=arguments.get("x-single-active-consumer") is True,
+        delivery_limit=said.number("delivery-limit"),
+        consumer_timeout_ms=said.number("consumer-timeout"),
+    )
+
+
+def exchange_alternate(
+    arguments: Arguments, policy: Definition | None = None, operator_policy: Definition | None = None
+) -> str | None:
+    """The name of the alternate exchange by argument, else by policy."""
+    name = arguments.get(ALTERNATE_EXCHANGE)
+    if name is None:
+        name = effective_definition(policy, operator_policy).get(ALTERNATE_EXCHANGE)
+    return name if isinstance(name, str) else None
+
+
+class _Said:
+    """Arguments and a policy, asked by the policy's key."""
+
+    __slots__ = ("_arguments", "_definition")
+
+    def __init__(self, arguments: Arguments, definition: Definition) -> None:
+        self._arguments = arguments
+        self._definition = definition
+
+    def number(self, key: str) -> int | None:
+        argument = _number(self._arguments.get("x-" + key))
+        policy = _number(self._definition.get(key))
+        if argument is None or policy is None:
+            return policy if argument is None else argument
+        return min(argument, policy) if key in _SMALLER_HOLDS else argument
+
+    def string(self, key: str) -> str | None:
+        value = self._arguments.get("x-" + key)
+        if value is None:
+            value = self._definition.get(key)
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "surrogateescape")
+        return value if isinstance(value, str) else None
+
+
+def _number(value: object) -> int | None:
+    # A negative limit is none: RabbitMQ 4 reads x-delivery-limit so, and refuses it elsewhere.
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        return None
+    return int(value)
+
+
+def _smaller(one: object, other: object) -> object:
+    return min(one, other) if isinstance(one, int) and isinstance(other, int) else other
+
+
+def _exchange_argument(
+    entity: QueueName | ExchangeName, key: str, arguments: Arguments, noun: str
+) -> ExchangeName | None:
+    if key not in arguments:
+        return None
+    value = arguments[key]
+    if not isinstance(value, str):
+        raise PreconditionFailed(f"invalid type '{type_name(value)}' for arg '{key}' in {entity}")
+    return ExchangeName(entity.vhost, value)
+
+
+def _check_value(queue: QueueName, key: str, arguments: Arguments) -> None:
+    if key in arguments:
+        error = _CHECKS[key](arguments[key], arguments)
+        if error is not None:
+            raise PreconditionFailed(f"invalid arg '{key}' for {queue}: {error}")
+
+
+def _integer(value: Value, _: Arguments) -> str | None:
+    kind = type_name(value)
+    return None if kind in _INTEGER_TYPES else f'"expected integer, got {kind}"'
+
+
+def _natural(value: Value, arguments: Arguments) -> str | None:
+    return _integer(value, arguments) or (f"{{value_negative,{value:d}}}" if value < 0 else None)
+
+
+def _positive(value: Value, arguments: Arguments) -> str | None:
+    return _natural(value, arguments) or (f"{{value_zero,{value:d}}}" if value == 0 else None)
+
+
+def _ttl(value: Value, arguments: Arguments) -> str | None:
+    error = _natural(value, arguments)
+    return error or (f"{{value_too_large,{value:d}}}" if value > EXPIRY_MS_MAX else None)
+
+
+def _expires(value: Value, arguments: Arguments) -> str | None:
+    return _positive(value, arguments) or _ttl(value, arguments)
+
+
+def _priority(value: Value, arguments: Arguments) -> str | None:
+    error = _natural(value, arguments)
+    return error or (f"{{max_value_exceeded,{value:d}}}" if value > PRIORITY_MAX else None)
+
+
+def _boolean(value: Value, _: Arguments) -> str | None:
+    return None if isinstance(value, bool) else _unacceptable(value)
+
+
+def _string(value: Value, _: Arguments) -> str | None:
+    return None if isinstance(value, str) else _unacceptable(value)
+
+
+def _dead_letter_key(value: Value, arguments: Arguments) -> str | None:
+    error = _string(value, arguments)
+    return error or (None if DEAD_LETTER_EXCHANGE in arguments else "routing_key_but_no_dlx_defined")
+
+
+def _version(value: Value, arguments: Arguments) -> str | None:
+    error = _natural(value, arguments)
+    return error or (None if value in (1, 2) else f"\"unsupported queue version '{value:d}'\"")
+
+
+def _max_age(value: Value, arguments: Arguments) -> str | None:
+    if error := _string(value, arguments):
+        return error
+    return None if is_age(value) else "invalid_max_age"
+
+
+def is_age(value: str) -> bool:
+    """True for a count and a unit, as in `7D`: what `x-max-age` and its policy key hold."""
+    count, unit = value[:-1], value[-1:]
+    return unit in tuple("YMDhms") and count.isascii() and count.isdigit() and int(count[:18]) > 0
+
+
+def _one_of(*allowed: str, error: str) -> Callable[[Value, Arguments], str | None]:
+    def check(value: Value, _: Arguments) -> str | None:
+        if not isinstance(value, str):
+            return _unacceptable(value)
+        return None if value in allowed else error.format(value)
+
+    return check
+
+
+def _unacceptable(value: Value) -> str:
+    return f"{{unacceptable_type,{type_name(value)}}}"
+
+
+# In RabbitMQ's order: of several wrong arguments the first is named.
+_CHECKS: Mapping[str, Callable[[Value, Arguments], str | None]] = {
+    "x-expires": _expires,
+    "x-message-ttl": _ttl,
+    "x-dead-letter-exchange": _string,
+    "x-dead-letter-routing-key": _dead_letter_key,
+    "x-dead-letter-strategy": _one_of("at-most-once", "at-least-once", error="invalid_dlx_strategy"),
+    "x-max-length": _natural,
+    "x-max-length-bytes": _natural,
+    "x-max-in-memory-length": _natural,
+    "x-max-in-memory-bytes": _natural,
+    "x-max-priority": _priority,
+    "x-overflow": _one_of(*(overflow.value for overflow in Overflow), error="invalid_overflow"),
+    "x-queue-mode": _one_of("default", "lazy", error="\"unsupported queue mode '{}'\""),
+    "x-queue-version": _version,
+    "x-single-active-consumer": _boolean,
+    "x-queue-type": _one_of(*QUEUE_KINDS, error="\"unsupported queue type '{}'\""),
+    "x-quorum-initial-group-size": _positive,
+    "x-max-age": _max_age,
+    "x-stream-max-segment-size-bytes": _natural,
+    "x-initial-cluster-size": _positive,
+    "x-queue-leader-locator": _one_of(
+        "client-local", "balanced", "random", "least-leaders", error="invalid_queue_locator_arg"
+    ),
+    # Not checked by RabbitMQ 3.10, which does not read them on a classic queue.
+    "x-delivery-limit": _integer,
+    "x-consumer-timeout": _natural,
+}
+_ALL_ARGUMENTS = frozenset(key for keys in KIND_ARGUMENTS.values() for key in keys)

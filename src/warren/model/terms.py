@@ -1,0 +1,54 @@
+"""Values as Erlang's `~p` prints them, because RabbitMQ's texts quote them so."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from warren.wire.erlang import octets_printed
+from warren.wire.table import Value, type_name
+
+
+def printed_value(value: Value) -> str:
+    """A field-table value; a table inside it is a list of `{key,type,value}`."""
+    if isinstance(value, dict):
+        entries = (
+            f"{{{_string(key)},{type_name(item)},{printed_value(item)}}}" for key, item in value.items()
+        )
+        return "[" + ",".join(entries) + "]"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(f"{{{type_name(item)},{printed_value(item)}}}" for item in value) + "]"
+    return "undefined" if value is None else _scalar(value)
+
+
+def printed_json(value: object) -> str:
+    """A JSON value: objects are maps, strings are binaries."""
+    if isinstance(value, Mapping):
+        return "#{" + ",".join(f"{_string(key)} => {printed_json(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(printed_json, value)) + "]"
+    return "null" if value is None else _scalar(value)
+
+
+def printed_pairs(pairs: Mapping[str, object]) -> str:
+    """A JSON object as a list of pairs: `[{<<"nonsense">>,1}]`."""
+    return "[" + ",".join(f"{{{_string(key)},{printed_json(value)}}}" for key, value in pairs.items()) + "]"
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if isinstance(value, float):
+        return float.__repr__(value)
+    if isinstance(value, Decimal):
+        sign, digits, exponent = value.as_tuple()
+        unscaled = "".join(map(str, digits))
+        return f"{{{-exponent if isinstance(exponent, int) else 0},{'-' * sign}{unscaled}}}"
+    if isinstance(value, bytes):
+        return octets_printed(value)
+    return _string(value)
+
+
+def _string(value: object) -> str:
+    octets = str(value).encode("utf-8", "surrogateescape")
+    return octets_printed(octets) if octets else "<<>>"

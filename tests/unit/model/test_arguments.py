@@ -1,0 +1,219 @@
+"""Arguments of queues and exchanges: every text as RabbitMQ 3.10.8 answered it."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from warren.errors import AmqpNotImplemented, PreconditionFailed
+from warren.model.arguments import (
+    DEFAULT_SETTINGS,
+    Overflow,
+    QueueSettings,
+    alternate_exchange,
+    check_queue_arguments,
+    check_queue_properties,
+    dead_letter_exchange,
+    exchange_alternate,
+    queue_settings,
+)
+from warren.model.names import ExchangeName, QueueName
+from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32, Value
+
+QUEUE = QueueName("features", "qa")
+FOR = "for queue 'qa' in vhost 'features'"
+
+REFUSED: list[tuple[dict[str, Value], str]] = [
+    ({"x-message-ttl": Int32(-1)}, "invalid arg 'x-message-ttl' {}: {{value_negative,-1}}"),
+    ({"x-message-ttl": "1"}, "invalid arg 'x-message-ttl' {}: \"expected integer, got longstr\""),
+    ({"x-message-ttl": True}, "invalid arg 'x-message-ttl' {}: \"expected integer, got bool\""),
+    ({"x-message-ttl": None}, "invalid arg 'x-message-ttl' {}: \"expected integer, got void\""),
+    ({"x-message-ttl": 1.5}, "invalid arg 'x-message-ttl' {}: \"expected integer, got double\""),
+    ({"x-message-ttl": Float32(2)}, "invalid arg 'x-message-ttl' {}: \"expected integer, got float\""),
+    ({"x-message-ttl": Timestamp(5)}, "invalid arg 'x-message-ttl' {}: \"expected integer, got timestamp\""),
+    ({"x-message-ttl": b"ab"}, "invalid arg 'x-message-ttl' {}: \"expected integer, got binary\""),
+    ({"x-message-ttl": [Int32(1)]}, "invalid arg 'x-message-ttl' {}: \"expected integer, got array\""),
+    ({"x-message-ttl": {"a": 1}}, "invalid arg 'x-message-ttl' {}: \"expected integer, got table\""),
+    ({"x-message-ttl": 315360000001}, "invalid arg 'x-message-ttl' {}: {{value_too_large,315360000001}}"),
+    ({"x-expires": Int32(0)}, "invalid arg 'x-expires' {}: {{value_zero,0}}"),
+    ({"x-expires": Int8(-3)}, "invalid arg 'x-expires' {}: {{value_negative,-3}}"),
+    ({"x-max-priority": Int32(256)}, "invalid arg 'x-max-priority' {}: {{max_value_exceeded,256}}"),
+    ({"x-max-priority": Int32(-1)}, "invalid arg 'x-max-priority' {}: {{value_negative,-1}}"),
+    ({"x-max-length": Int32(-1)}, "invalid arg 'x-max-length' {}: {{value_negative,-1}}"),
+    ({"x-max-length-bytes": "a"}, "invalid arg 'x-max-length-bytes' {}: \"expected integer, got longstr\""),
+    ({"x-overflow": "banana"}, "invalid arg 'x-overflow' {}: invalid_overflow"),
+    ({"x-overflow": Int32(1)}, "invalid arg 'x-overflow' {}: {{unacceptable_type,signedint}}"),
+    ({"x-queue-type": "banana"}, "invalid arg 'x-queue-type' {}: \"unsupported queue type 'banana'\""),
+    ({"x-queue-type": Int32(0)}, "invalid arg 'x-queue-type' {}: {{unacceptable_type,signedint}}"),
+    ({"x-queue-mode": "sleepy"}, "invalid arg 'x-queue-mode' {}: \"unsupported queue mode 'sleepy'\""),
+    ({"x-queue-mode": True}, "invalid arg 'x-queue-mode' {}: {{unacceptable_type,bool}}"),
+    ({"x-queue-version": UInt16(3)}, "invalid arg 'x-queue-version' {}: \"unsupported queue version '3'\""),
+    ({"x-queue-version": "2"}, "invalid arg 'x-queue-version' {}: \"expected integer, got longstr\""),
+    (
+        {"x-single-active-consumer": "true"},
+        "invalid arg 'x-single-active-consumer' {}: {{unacceptable_type,longstr}}",
+    ),
+    (
+        {"x-dead-letter-routing-key": "a"},
+        "invalid arg 'x-dead-letter-routing-key' {}: routing_key_but_no_dlx_defined",
+    ),
+    (
+        {"x-dead-letter-routing-key": Int32(5), "x-dead-letter-exchange": "a"},
+        "invalid arg 'x-dead-letter-routing-key' {}: {{unacceptable_type,signedint}}",
+    ),
+    ({"x-max-age": "5D"}, "invalid arg 'x-max-age' {} of queue type rabbit_classic_queue"),
+    (
+        {"x-queue-type": "quorum", "x-max-priority": 5},
+        "invalid arg 'x-max-priority' {} of queue type rabbit_quorum_queue",
+    ),
+    (
+        {"x-queue-type": "stream", "x-message-ttl": 5},
+        "invalid arg 'x-message-ttl' {} of queue type rabbit_stream_queue",
+    ),
+    (
+        {"x-queue-type": "stream", "x-max-age": Int32(5)},
+        "invalid arg 'x-max-age' {}: {{unacceptable_type,signedint}}",
+    ),
+    (
+        {"x-queue-type": "quorum", "x-queue-leader-locator": "banana"},
+        "invalid arg 'x-queue-leader-locator' {}: invalid_queue_locator_arg",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text"), REFUSED)
+def test_a_wrong_argument_is_refused_with_rabbitmqs_text(arguments: dict[str, Value], text: str) -> None:
+    with pytest.raises(PreconditionFailed) as caught:
+        check_queue_arguments(QUEUE, arguments)
+    assert caught.value.message == text.format(FOR)
+
+
+ACCEPTED: list[dict[str, Value]] = [
+    {"x-message-ttl": 0},
+    {"x-message-ttl": 315360000000},
+    {"x-expires": UInt8(200)},
+    {"x-max-length": UInt32(3), "x-max-length-bytes": 1 << 40},
+    {"x-max-priority": 0},
+    {"x-max-priority": Int16(255)},
+    {"x-overflow": "reject-publish-dlx"},
+    {"x-queue-mode": "lazy", "x-queue-version": 2, "x-queue-master-locator": 5},
+    {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": ""},
+    {"x-unknown": {"a": [1, None]}, "x-single-active-consumer": False},
+    {"x-delivery-limit": -1, "x-consumer-timeout": 60000, "x-queue-leader-locator": "balanced"},
+    {"x-queue-type": "stream", "x-max-age": "7D", "x-consumer-timeout": 5},
+]
+
+
+@pytest.mark.parametrize("arguments", ACCEPTED)
+def test_a_right_or_unknown_argument_is_taken(arguments: dict[str, Value]) -> None:
+    check_queue_arguments(QUEUE, arguments)
+
+
+def test_of_several_wrong_arguments_rabbitmqs_first_is_named() -> None:
+    with pytest.raises(PreconditionFailed, match="x-message-ttl"):
+        check_queue_arguments(QUEUE, {"x-max-length": -1, "x-message-ttl": -1})
+    with pytest.raises(PreconditionFailed, match="x-queue-type"):
+        check_queue_arguments(QUEUE, {"x-max-length": -1, "x-queue-type": "banana"})
+
+
+@pytest.mark.parametrize(
+    ("properties", "name"),
+    [
+        ((False, True, True), "auto-delete"),
+        ((True, True, False), "exclusive-owner"),
+        ((False,) * 3, "non-durable"),
+    ],
+)
+def test_a_replicated_kind_refuses_what_it_cannot_be(properties: tuple[bool, bool, bool], name: str) -> None:
+    durable, exclusive, auto_delete = properties
+    with pytest.raises(PreconditionFailed) as caught:
+        check_queue_properties(QUEUE, "quorum", durable=durable, exclusive=exclusive, auto_delete=auto_delete)
+    assert caught.value.message == f"invalid property '{name}' {FOR}"
+
+
+def test_a_replicated_kind_is_not_implemented_and_a_classic_queue_may_be_anything() -> None:
+    with pytest.raises(AmqpNotImplemented):
+        check_queue_properties(QUEUE, "stream", durable=True, exclusive=False, auto_delete=False)
+    check_queue_properties(QUEUE, "classic", durable=False, exclusive=True, auto_delete=True)
+
+
+def test_exchanges_named_in_arguments_are_strings() -> None:
+    with pytest.raises(PreconditionFailed) as caught:
+        dead_letter_exchange(QUEUE, {"x-dead-letter-exchange": Int32(5)})
+    assert caught.value.message == f"invalid type 'signedint' for arg 'x-dead-letter-exchange' {FOR}".replace(
+        "for queue", "in queue"
+    )
+    with pytest.raises(PreconditionFailed) as caught:
+        alternate_exchange(ExchangeName("features", "x21"), {"alternate-exchange": Int32(5)})
+    assert caught.value.message == (
+        "invalid type 'signedint' for arg 'alternate-exchange' in exchange 'x21' in vhost 'features'"
+    )
+    assert dead_letter_exchange(QUEUE, {"x-dead-letter-exchange": "d"}) == ExchangeName("features", "d")
+    assert alternate_exchange(ExchangeName("v", "x"), {}) is None
+
+
+def test_arguments_become_settings() -> None:
+    arguments = {
+        "x-message-ttl": Int32(60000),
+        "x-expires": 5,
+        "x-max-length": UInt8(9),
+        "x-max-length-bytes": 10,
+        "x-overflow": "reject-publish",
+        "x-dead-letter-exchange": "dlx",
+        "x-dead-letter-routing-key": "key",
+        "x-max-priority": Int8(5),
+        "x-single-active-consumer": True,
+        "x-delivery-limit": 3,
+        "x-consumer-timeout": 1000,
+    }
+    assert queue_settings(arguments) == QueueSettings(
+        message_ttl_ms=60000,
+        expires_ms=5,
+        length_max=9,
+        length_bytes_max=10,
+        overflow=Overflow.REJECT_PUBLISH,
+        dead_letter_exchange="dlx",
+        dead_letter_routing_key="key",
+        priority_max=5,
+        single_active_consumer=True,
+        delivery_limit=3,
+        consumer_timeout_ms=1000,
+    )
+    assert queue_settings({}) is DEFAULT_SETTINGS
+
+
+def test_a_negative_delivery_limit_is_none_and_priority_zero_is_no_priorities() -> None:
+    settings = queue_settings({"x-delivery-limit": -1, "x-max-priority": 0})
+    assert (settings.delivery_limit, settings.priority_max) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "policy", "operator_policy", "expected"),
+    [
+        ({"x-max-length": 5}, {"max-length": 3}, None, 3),
+        ({"x-max-length": 5}, {"max-length": 9}, None, 5),
+        ({"x-max-length": 5}, {"max-length": 9}, {"max-length": 2}, 2),
+        ({}, {"max-length": 9}, {"max-length": 20}, 9),
+        ({}, None, {"max-length": 20}, 20),
+        ({}, {"message-ttl": 1}, {"max-length": 4}, 4),
+    ],
+)
+def test_of_two_limits_the_smaller_holds(
+    arguments: Mapping[str, Value],
+    policy: Mapping[str, object] | None,
+    operator_policy: Mapping[str, object] | None,
+    expected: int,
+) -> None:
+    assert queue_settings(arguments, policy, operator_policy).length_max == expected
+
+
+def test_of_two_names_or_behaviours_the_argument_holds() -> None:
+    settings = queue_settings(
+        {"x-dead-letter-exchange": "mine", "x-overflow": "drop-head"},
+        {"dead-letter-exchange": "theirs", "dead-letter-routing-key": "k", "overflow": "reject-publish"},
+    )
+    assert settings.dead_letter_exchange == "mine"
+    assert settings.dead_letter_routing_key == "k"
+    assert settings.overflow is Overflow.DROP_HEAD
+    assert exchange_alternate({"alternate-exchange": "a"}, {"alternate-exchange": "b"}) == "a"
+    assert exchange_alternate({}, {"alternate-exchange": "b"}) == "b"
+    assert exchange_alternate({}) is None
