@@ -1,0 +1,100 @@
+"""One noun, one module: names, docstrings, imports, and where unit tests stand."""
+
+import ast
+import os
+import sys
+from pathlib import Path
+
+from tests.tidy.sources import ROOT, SOURCE, files, modules, place, report, text, tree
+
+# Names that say nothing: whatever stands in such a module has a better home.
+EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
+# Built for this interpreter or by it: belongs into build/ and the environments only.
+BUILT = {".so", ".c", ".pyd", ".pyx", ".html"}
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    found = [place(path) for path in modules() if path.stem in EMPTY_NAMES or path.parent.name in EMPTY_NAMES]
+    assert not found, report(found)
+
+
+def test_every_module_says_what_it_is() -> None:
+    found = [place(path) for path in modules() if text(path) and not ast.get_docstring(tree(path))]
+    assert not found, report(found)
+
+
+def test_every_public_class_and_function_of_the_broker_says_what_it_is_for() -> None:
+    found = [
+        f"{place(path, node.lineno)}: {node.name}"
+        for path in modules("src")
+        for node in tree(path).body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and not node.name.startswith("_")
+        and not ast.get_docstring(node)
+    ]
+    assert not found, report(found)
+
+
+def test_a_package_holds_its_docstring_and_nothing_else() -> None:
+    found = [
+        place(path)
+        for path in modules("src")
+        if path.name == "__init__.py" and path.parent != SOURCE / "warren" and len(tree(path).body) != 1
+    ]
+    version = tree(SOURCE / "warren" / "__init__.py").body[1:]
+    assert not found, report(found)
+    assert [ast.unparse(node).split(" =")[0] for node in version] == ["__version__"]
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    found = [
+        place(path.parent) for path in modules("src/warren") if not (path.parent / "__init__.py").exists()
+    ]
+    assert not found, report(found)
+
+
+def test_no_module_imports_cython() -> None:
+    found = [
+        place(path, node.lineno)
+        for path in modules("src")
+        for node in ast.walk(tree(path))
+        if (isinstance(node, ast.Import) and any(one.name.split(".")[0] == "cython" for one in node.names))
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "cython")
+    ]
+    assert not found, report(found)
+
+
+def test_nothing_compiled_lies_among_the_sources() -> None:
+    found = [
+        place(Path(folder) / name)
+        for folder, _, names in os.walk(SOURCE)
+        for name in names
+        if Path(name).suffix in BUILT - ({".html"} if "management" in folder else set())
+    ]
+    found += [place(path) for path in files() if path.suffix == ".pyx"]
+    assert not found, report(found)
+
+
+def test_every_unit_test_mirrors_a_module() -> None:
+    found = [
+        f"{place(path)}: there is no {place(module)}"
+        for path in modules("tests/unit")
+        if path.name.startswith("test_") and not (module := _mirrored(path)).exists()
+    ]
+    assert not found, report(found)
+
+
+def _mirrored(test: Path) -> Path:
+    """The module that a unit test is about; a second word group after `__` names one aspect of it."""
+    inside = test.relative_to(ROOT / "tests" / "unit")
+    stem = test.stem.removeprefix("test_").split("__")[0]
+    return SOURCE / "warren" / inside.parent / f"{stem}.py"
+
+
+def test_standard_library_names_are_not_shadowed_at_the_top() -> None:
+    found = [
+        place(path)
+        for path in (SOURCE / "warren").iterdir()
+        if path.stem in sys.stdlib_module_names - {"errors"}
+    ]
+    assert not found, report(found)

@@ -1,0 +1,104 @@
+"""The files around the broker agree: commands, pinned packages, fragments of news, links."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+from tests.tidy.sources import ROOT, files, place, report, text
+
+REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+FRAGMENT = re.compile(r"[a-z0-9][a-z0-9-]*\.(?:added|changed|fixed|removed|security)\.md")
+
+
+def test_help_lists_every_command() -> None:
+    makefile = text(ROOT / "Makefile")
+    phony = set(
+        re.search(r"^\.PHONY: ((?:.*\\\n)*.*)$", makefile, re.MULTILINE)[1].replace("\\\n", " ").split()
+    )  # type: ignore[index]
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = {line.split()[0] for line in shown.splitlines()}
+    assert listed == phony
+
+
+def test_every_package_is_pinned_once() -> None:
+    pins = [pin for name in ("build", "runtime", "test", "lint") for pin in _pins(name)]
+    assert all("==" in pin for pin in pins), pins
+    names = [_canonical(pin) for pin in pins]
+    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
+
+
+def test_every_package_that_pyproject_names_is_pinned() -> None:
+    project = tomllib.loads(text(ROOT / "pyproject.toml"))
+    runtime = {_canonical(line) for line in project["project"]["dependencies"]}
+    extras = project["project"]["optional-dependencies"]["dev"]
+    build = {_canonical(line) for line in project["build-system"]["requires"]}
+    everything = {_canonical(pin) for name in ("build", "runtime", "test", "lint") for pin in _pins(name)}
+    assert runtime == {_canonical(pin) for pin in _pins("runtime")}
+    assert build == {_canonical(pin) for pin in _pins("build")}
+    assert {_canonical(line) for line in extras} <= everything
+
+
+def test_no_list_of_packages_names_a_host() -> None:
+    found = [
+        line
+        for name in ("build", "runtime", "test", "lint")
+        for line in _pins(name)
+        if "/" in line or "-i" in line.split()
+    ]
+    assert not found, report(found)
+
+
+def test_every_fragment_of_news_is_one_paragraph_of_whole_sentences() -> None:
+    found = []
+    for path in sorted((ROOT / "changes").glob("*")):
+        if path.name == "README.md":
+            continue
+        body = text(path).strip()
+        if not FRAGMENT.fullmatch(path.name) or not body or "\n\n" in body or body[-1] != ".":
+            found.append(place(path))
+    assert not found, report(found)
+
+
+def test_every_link_of_the_documents_leads_somewhere() -> None:
+    found = []
+    for path in files():
+        if path.suffix == ".md":
+            found += [
+                f"{place(path)}: {link}"
+                for link in LINK.findall(_without_code(text(path)))
+                if not link.startswith(("http://", "https://", "mailto:"))
+                and not _leads_somewhere(path, link)
+            ]
+    assert not found, report(found)
+
+
+def _pins(name: str) -> list[str]:
+    lines = text(ROOT / "requirements" / f"{name}.txt").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _canonical(requirement: str) -> str:
+    """The package's name as indexes compare it."""
+    found = REQUIREMENT.match(requirement)
+    assert found, requirement
+    return re.sub(r"[-_.]+", "-", found[0]).lower()
+
+
+def _without_code(markdown: str) -> str:
+    return re.sub(r"```.*?```|`[^`\n]*`", "", markdown, flags=re.DOTALL)
+
+
+def _leads_somewhere(document: Path, link: str) -> bool:
+    target, _, anchor = link.partition("#")
+    path = (document.parent / target).resolve() if target else document
+    if not path.exists():
+        return False
+    if not anchor or path.suffix != ".md":
+        return True
+    headings = (
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(text(path))
+    )
+    return anchor in headings

@@ -1,0 +1,50 @@
+"""What must not stand in any file: unfinished marks, the paths of one machine, bounds without a reason."""
+
+import re
+
+from tests.tidy.sources import ROOT, SOURCE, files, place, report, text
+
+TEXT = {".py", ".pxd", ".md", ".toml", ".txt", ".yml", ".yaml", ".json", ".conf", ".sh", ".js", ""}
+# In pieces, so that this file passes its own test.
+UNFINISHED = re.compile(r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK")) + r")\b")
+MACHINE = re.compile(
+    r"(?<![\w./-])/(?:" + "|".join(("work", "root", "home/[a-z]", "Users", "tmp/wt", "opt/pypi")) + ")/?"
+)
+ASSIGNMENT = re.compile(r"^([A-Z][A-Z0-9_]*)\b.*=")
+
+
+def lines() -> list[tuple[str, str]]:
+    """Every line of every text file, with its place."""
+    return [
+        (place(path, number), line)
+        for path in files()
+        if path.suffix in TEXT and path.name not in ("LICENSE", "package-lock.json")
+        for number, line in enumerate(text(path).splitlines(), 1)
+    ]
+
+
+def test_nothing_is_marked_as_unfinished() -> None:
+    found = [f"{where}: {line.strip()}" for where, line in lines() if UNFINISHED.search(line)]
+    assert not found, report(found)
+
+
+def test_no_path_of_one_machine_is_written_down() -> None:
+    found = [f"{where}: {line.strip()}" for where, line in lines() if MACHINE.search(line)]
+    assert not found, report(found)
+
+
+def test_every_bound_has_a_comment_with_its_reason() -> None:
+    path = SOURCE / "warren" / "limits.py"
+    all_lines = text(path).splitlines()
+    found = [
+        f"{place(path, number)}: {match[1]}"
+        for number, line in enumerate(all_lines, 1)
+        if (match := ASSIGNMENT.match(line))
+        and "#" not in line
+        and not re.match(r"# [^-]", all_lines[number - 2])
+    ]
+    assert not found, report(found)
+
+
+def test_the_licence_is_apache_2() -> None:
+    assert "Apache License" in text(ROOT / "LICENSE")
