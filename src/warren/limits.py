@@ -23,6 +23,16 @@ HANDSHAKE_MS = 10_000
 REFUSAL_DELAY_MS = 3_000
 # Seconds proposed in connection.tune.
 HEARTBEAT_S = 60
+# A closed socket waits this long for the client's own close, so that a reset does not eat the last frame.
+LINGER_MS = 1_000
+# Time for a TLS handshake, as RabbitMQ's ssl_handshake_timeout.
+TLS_HANDSHAKE_MS = 5_000
+# Connections from one address whose handshake is not complete; a reconnect storm behind one gateway fits.
+# Loopback addresses are exempt: there is no stranger on this machine.
+HALF_OPEN_PER_ADDRESS_MAX = 4_096
+# A PROXY header, version 1: 107 octets (specification §2.1). Version 2: ours is generous with its TLVs.
+PROXY_V1_SIZE_MAX = 107
+PROXY_V2_SIZE_MAX = 4_096
 # Octets waiting for one client's socket before its consumers are given no more.
 OUTBOX_SIZE_MAX = 262_144
 

@@ -1,0 +1,109 @@
+"""Deadlines of very many objects, kept by one timer of the loop.
+
+Deadlines are gathered into slots of 100 ms; only the earliest slot has a timer, so ten thousand idle
+connections cost one call per slot that holds some of them. Moving a deadline back costs nothing: its
+owner is asked again when the old slot comes round.
+"""
+
+import asyncio
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from warren.runtime.clock import Clock
+
+SLOT_MS = 100
+
+
+class Deadlined:
+    """What has a deadline: `slot` is where it waits (0: nowhere), `expire` is called when that comes."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self) -> None:
+        self.slot = 0
+
+    def expire(self, now: int) -> None:
+        """The slot has come; the owner looks whether anything is really due, and schedules again."""
+        raise NotImplementedError
+
+
+class Deadlines:
+    """All deadlines of one loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._entries: dict[int, set[Deadlined]] = {}
+        self._slots: list[int] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_slot = 0
+
+    def schedule(self, owner: Deadlined, due: int) -> None:
+        """Call `owner.expire` at `due` or within a slot after; an earlier appointment stays as it is."""
+        slot = due // SLOT_MS + 1
+        if 0 < owner.slot <= slot:
+            return
+        self.forget(owner)
+        owner.slot = slot
+        entries = self._entries.get(slot)
+        if entries is not None:
+            entries.add(owner)
+            return
+        self._entries[slot] = {owner}
+        heappush(self._slots, slot)
+        if self._timer is None or slot < self._timer_slot:
+            self._arm()
+
+    def forget(self, owner: Deadlined) -> None:
+        """`owner` waits for nothing any more, and is not held in memory."""
+        if owner.slot:
+            entries = self._entries.get(owner.slot)
+            if entries is not None:
+                entries.discard(owner)
+            owner.slot = 0
+
+    def stop(self) -> None:
+        """No further calls."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._entries.clear()
+        self._slots.clear()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_slot = self._slots[0]
+        delay_ms = max(0, self._timer_slot * SLOT_MS - self._clock.now())
+        self._timer = self._loop.call_later(delay_ms / 1000, self._run)
+
+    def _run(self) -> None:
+        self._timer = None
+        now = self._clock.now()
+        while self._slots and self._slots[0] * SLOT_MS <= now:
+            slot = heappop(self._slots)
+            for owner in self._entries.pop(slot):
+                # One that expired before it in this loop may have ended it.
+                if owner.slot == slot:
+                    owner.slot = 0
+                    owner.expire(now)
+        if self._slots:
+            self._arm()
+
+
+class Periodic:
+    """Calls a function every so often until it is stopped."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, interval_s: float, act: Callable[[], None]) -> None:
+        self._loop = loop
+        self._interval_s = interval_s
+        self._act = act
+        self._timer = loop.call_later(interval_s, self._run)
+
+    def stop(self) -> None:
+        """No further calls."""
+        self._timer.cancel()
+
+    def _run(self) -> None:
+        self._timer = self._loop.call_later(self._interval_s, self._run)
+        self._act()

@@ -1,0 +1,35 @@
+"""What the broker says about itself in connection.start (RabbitMQ 3.10.8, measured)."""
+
+import platform
+
+from warren import __version__
+
+# Clients and their test suites choose features by these two: docs/decisions/0030-product-and-version.md.
+PRODUCT = "RabbitMQ"
+COMPATIBLE_VERSION = "3.10.8"
+
+CAPABILITIES = (
+    "publisher_confirms",
+    "exchange_exchange_bindings",
+    "basic.nack",
+    "consumer_cancel_notify",
+    "connection.blocked",
+    "consumer_priorities",
+    "authentication_failure_close",
+    "per_consumer_qos",
+    "direct_reply_to",
+)
+
+
+def server_properties(cluster_name: str) -> dict[str, object]:
+    """The server-properties table for clients that speak 0-9 and later."""
+    return {
+        "capabilities": dict.fromkeys(CAPABILITIES, True),
+        "cluster_name": cluster_name,
+        "copyright": "Copyright (c) the Warren contributors",
+        "information": "Licensed under the Apache License 2.0",
+        "platform": f"Python {platform.python_version()}",
+        "product": PRODUCT,
+        "version": COMPATIBLE_VERSION,
+        "warren": __version__,
+    }

@@ -1,0 +1,57 @@
+"""One write per connection and turn of the loop, however many messages made its output."""
+
+import asyncio
+from typing import Protocol
+
+# A chunk of this size or more is handed to the kernel where it lies; smaller ones are joined.
+_COPIED_SIZE_MAX = 16_384
+_MANY = 64
+
+
+class Flushable(Protocol):
+    """What the flusher calls once after it was marked."""
+
+    def flush(self) -> None:
+        """Write what there is."""
+
+
+class Flusher:
+    """Remembers who has output, and calls each once when everything readable has been read."""
+
+    __slots__ = ("_dirty", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._dirty: list[Flushable] = []
+
+    def mark(self, owner: Flushable) -> None:
+        """Flush `owner` in the next turn."""
+        if not self._dirty:
+            self._loop.call_soon(self._flush)
+        self._dirty.append(owner)
+
+    def _flush(self) -> None:
+        # Who is marked from here on is flushed in the turn after: nobody can keep this one busy.
+        dirty, self._dirty = self._dirty, []
+        for owner in dirty:
+            owner.flush()
+
+
+def gather(chunks: list[bytes]) -> list[bytes]:
+    """The same octets in fewer pieces: small neighbours joined, large ones passed on without a copy."""
+    # The output of a turn is bounded, so many chunks are small chunks: not worth looking at each.
+    if len(chunks) >= _MANY:
+        return [b"".join(chunks)]
+    gathered: list[bytes] = []
+    small: list[bytes] = []
+    for chunk in chunks:
+        if len(chunk) < _COPIED_SIZE_MAX:
+            small.append(chunk)
+            continue
+        if small:
+            gathered.append(b"".join(small))
+            small.clear()
+        gathered.append(chunk)
+    if small:
+        gathered.append(b"".join(small))
+    return gathered

@@ -1,0 +1,183 @@
+"""Accepts clients on an address, in the clear or with TLS, and knows who is connected.
+
+Accepting goes on whatever happens: with no file descriptor left libuv closes the newcomer and listens on,
+and above the configured number of connections, or of unfinished handshakes from one address, the
+newcomer is dropped before anything is spent on it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warren import limits
+from warren.session.peer import Peer
+from warren.session.wake import Wake
+from warren.transport.protocol import AmqpProtocol, Client, Turn
+from warren.transport.proxied import ProxiedServer, ProxiedSettings
+from warren.transport.proxy_protocol import ProxiedEnds
+from warren.transport.sockets import bind
+from warren.transport.tls import Tls
+
+logger = logging.getLogger("warren.listener")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSettings:
+    """One `listeners.tcp.*` or `listeners.ssl.*`."""
+
+    host: str
+    port: int
+    backlog: int = 1024
+    is_proxied: bool = False
+    is_nodelay: bool = True
+    is_keepalive: bool = False
+    connections_max: int = 1_000_000
+    handshake_ms: int = limits.HANDSHAKE_MS
+    tls_handshake_ms: int = limits.TLS_HANDSHAKE_MS
+
+
+class Listener:
+    """One listening address."""
+
+    def __init__(
+        self,
+        settings: ListenerSettings,
+        turn: Turn,
+        connect: Callable[[Peer, Wake, int], Client],
+        tls: Tls | None = None,
+    ) -> None:
+        self._settings = settings
+        self._turn = turn
+        self._connect = connect
+        self._tls = tls
+        self._servers: list[asyncio.Server | ProxiedServer] = []
+        self._half_open: Counter[str] = Counter()
+        self._connections: set[AmqpProtocol] = set()
+        self.addresses: list[tuple[str, int]] = []
+
+    @property
+    def is_tls(self) -> bool:
+        """Clients shake hands with TLS here."""
+        return self._tls is not None
+
+    @property
+    def connection_count(self) -> int:
+        """Sockets that are open."""
+        return len(self._connections)
+
+    async def start(self) -> None:
+        """Listen; an OSError says why the address cannot be had."""
+        settings = self._settings
+        for listening in bind(settings.host, settings.port, settings.backlog):
+            self.addresses.append(listening.getsockname()[:2])
+            self._servers.append(await self._serve(listening))
+
+    async def stop(self) -> None:
+        """Take no more clients; those that are here stay."""
+        for server in self._servers:
+            server.close()
+            if isinstance(server, ProxiedServer):
+                await server.wait_closed()
+
+    def abort(self) -> None:
+        """Drop every client at once."""
+        for protocol in list(self._connections):
+            protocol.abort()
+
+    # --- Doorman: what the protocols ask ------------------------------------------------------
+
+    def admit(self, protocol: AmqpProtocol, transport: asyncio.Transport) -> Client | None:
+        """A connection for a new socket; None when there are too many."""
+        peer = protocol.peer = self._peer(transport, protocol.ends)
+        if len(self._connections) >= self._settings.connections_max:
+            logger.warning("refused %s: %d connections are open", peer.name, len(self._connections))
+            return None
+        if self._half_open[peer.host] >= limits.HALF_OPEN_PER_ADDRESS_MAX and not peer.is_loopback:
+            logger.warning("refused %s: too many unfinished handshakes from its address", peer.name)
+            return None
+        self._set_options(transport)
+        self._connections.add(protocol)
+        self._half_open[peer.host] += 1
+        return self._connect(peer, protocol, self._turn.clock.now())
+
+    def opened(self, protocol: AmqpProtocol) -> None:
+        """A client has come through its handshake."""
+        assert protocol.peer is not None
+        host = protocol.peer.host
+        self._half_open[host] -= 1
+        if not self._half_open[host]:
+            del self._half_open[host]
+
+    def dismiss(self, protocol: AmqpProtocol) -> None:
+        """A socket is gone."""
+        if protocol in self._connections:
+            self._connections.discard(protocol)
+            if protocol.is_half_open:
+                self.opened(protocol)
+
+    # --- private ------------------------------------------------------------------------------
+
+    def _protocol(self, ends: ProxiedEnds | None = None) -> AmqpProtocol:
+        return AmqpProtocol(self, self._turn, ends)
+
+    async def _serve(self, listening: socket.socket) -> asyncio.Server | ProxiedServer:
+        settings = self._settings
+        if settings.is_proxied:
+            return ProxiedServer(
+                listening,
+                ProxiedSettings(
+                    make_protocol=self._protocol,
+                    tls=self._tls,
+                    header_ms=settings.handshake_ms,
+                    tls_handshake_ms=settings.tls_handshake_ms,
+                    connections_max=settings.connections_max,
+                ),
+            )
+        loop = asyncio.get_running_loop()
+        if self._tls is None:
+            return await loop.create_server(self._protocol, sock=listening, backlog=settings.backlog)
+        return await loop.create_server(
+            self._protocol,
+            sock=listening,
+            backlog=settings.backlog,
+            ssl=self._tls.context,
+            ssl_handshake_timeout=settings.tls_handshake_ms / 1000,
+        )
+
+    def _peer(self, transport: asyncio.Transport, ends: ProxiedEnds | None) -> Peer:
+        if ends is None:
+            client, server = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+            # A client that is gone already has no name any more.
+            client, server = client or ("0.0.0.0", 0), server or ("0.0.0.0", 0)
+            ends = ProxiedEnds(client[0], client[1], server[0], server[1])
+        connected = transport.get_extra_info("ssl_object")
+        if self._tls is None or connected is None:
+            return Peer(
+                host=ends.host, port=ends.port, server_host=ends.server_host, server_port=ends.server_port
+            )
+        cipher = connected.cipher()
+        return Peer(
+            host=ends.host,
+            port=ends.port,
+            server_host=ends.server_host,
+            server_port=ends.server_port,
+            is_tls=True,
+            tls_protocol=connected.version() or "",
+            tls_cipher=cipher[0] if cipher else "",
+            certificate_login=self._tls.certificate_login(connected),
+        )
+
+    def _set_options(self, transport: asyncio.Transport) -> None:
+        connected = transport.get_extra_info("socket")
+        if connected is None:
+            return
+        with contextlib.suppress(OSError):
+            # The loop switches TCP_NODELAY on; it is only ever switched off here.
+            if not self._settings.is_nodelay:
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+            if self._settings.is_keepalive:
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,0 +1,256 @@
+"""Bytes in, bytes out: one socket and its connection.
+
+Decides nothing about AMQP. What arrives goes to `connection.receive`; what the connection has to say is
+taken once per turn of the loop; what it asks of the socket (stop reading, wake me at, close) is done
+after each of these.
+"""
+
+import asyncio
+import logging
+from typing import Protocol, cast
+
+from warren import limits
+from warren.runtime.clock import Clock
+from warren.runtime.timers import Deadlined, Deadlines
+from warren.session.peer import Peer
+from warren.session.wake import Wake
+from warren.transport.flusher import Flusher, gather
+from warren.transport.proxy_protocol import ProxiedEnds
+
+logger = logging.getLogger("warren.connection")
+
+
+class Client(Protocol):
+    """What a connection of the session layer is to its socket."""
+
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def is_finished(self) -> bool: ...
+    @property
+    def is_reading_paused(self) -> bool: ...
+    def receive(self, data: bytes, now: int) -> None: ...
+    def take_output(self) -> list[bytes]: ...
+    def pause_output(self) -> None: ...
+    def resume_output(self, now: int) -> None: ...
+    def deadline(self) -> int | None: ...
+    def expire(self, now: int) -> None: ...
+    def lost(self, now: int) -> None: ...
+
+
+class Doorman(Protocol):
+    """Who keeps the list of connections: the listener."""
+
+    def admit(self, protocol: "AmqpProtocol", transport: asyncio.Transport) -> Client | None:
+        """A connection for this socket; None if it is one too many."""
+
+    def opened(self, protocol: "AmqpProtocol") -> None:
+        """The handshake is complete: the client is known."""
+
+    def dismiss(self, protocol: "AmqpProtocol") -> None:
+        """The socket is gone."""
+
+
+class Turn:
+    """What all protocols of one loop share."""
+
+    __slots__ = ("clock", "deadlines", "flusher")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+        self.clock = clock
+        self.deadlines = Deadlines(loop, clock)
+        self.flusher = Flusher(loop)
+
+
+class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
+    """One client's socket."""
+
+    __slots__ = (
+        "_client",
+        "_doorman",
+        "_is_closing",
+        "_is_marked",
+        "_is_paused",
+        "_is_reading",
+        "_transport",
+        "_turn",
+        "_unsent",
+        "ends",
+        "is_half_open",
+        "peer",
+    )
+
+    def __init__(self, doorman: Doorman, turn: Turn, ends: ProxiedEnds | None = None) -> None:
+        Deadlined.__init__(self)
+        self._doorman = doorman
+        self._turn = turn
+        self._client: Client | None = None
+        self._transport: asyncio.Transport | None = None
+        self._is_marked = False
+        self._is_paused = False
+        self._is_reading = True
+        self._is_closing = False
+        self._unsent = 0
+        self.is_half_open = True
+        self.ends = ends
+        self.peer: Peer | None = None
+
+    # --- what the loop calls -------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is connected and, with TLS, has shaken hands."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=limits.OUTBOX_SIZE_MAX)
+        self._client = self._doorman.admit(self, self._transport)
+        if self._client is None:
+            self._transport.abort()
+            return
+        self._look(self._client)
+
+    def data_received(self, data: bytes) -> None:
+        """A chunk came."""
+        client = self._client
+        if client is None or self._is_closing:
+            return
+        try:
+            client.receive(data, self._turn.clock.now())
+        except Exception:
+            self._crash()
+            return
+        self._look(client)
+
+    def eof_received(self) -> bool:
+        """The client will send no more; what it is owed is written, then the socket closes."""
+        self.flush()
+        return False
+
+    def pause_writing(self) -> None:
+        """The client reads too slowly: its output stays where it is bounded."""
+        self._is_paused = True
+        if self._client is not None:
+            self._client.pause_output()
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self._is_paused = False
+        if self._client is not None:
+            self._client.resume_output(self._turn.clock.now())
+            self.flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is gone, for whatever reason."""
+        client, self._client = self._client, None
+        self._transport = None
+        self._turn.deadlines.forget(self)
+        self._doorman.dismiss(self)
+        if client is not None:
+            client.lost(self._turn.clock.now())
+
+    # --- what the connection and its timers call -----------------------------------------------
+
+    def output_ready(self, connection: object) -> None:
+        """Wake: the connection has output."""
+        if not self._is_marked:
+            self._is_marked = True
+            self._turn.flusher.mark(self)
+
+    def flush(self) -> None:
+        """Write what the connection has to say."""
+        self._is_marked = False
+        client, transport = self._client, self._transport
+        if client is None or transport is None or self._is_paused or self._is_closing:
+            return
+        try:
+            chunks = client.take_output()
+        except Exception:
+            self._crash()
+            return
+        if chunks:
+            transport.writelines(gather(chunks))
+        self._look(client)
+
+    def expire(self, now: int) -> None:
+        """The time that the connection asked for has come."""
+        client, transport = self._client, self._transport
+        if client is None or transport is None:
+            return
+        if self._is_closing:
+            self._linger(transport)
+            return
+        due = client.deadline()
+        if due is not None and due <= now:
+            try:
+                client.expire(now)
+            except Exception:
+                self._crash()
+                return
+        self._look(client)
+
+    def abort(self) -> None:
+        """Drop the client at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # --- private -------------------------------------------------------------------------------
+
+    def _look(self, client: Client) -> None:
+        """Do to the socket what the connection wants of it now."""
+        if client.is_finished:
+            self._finish()
+            return
+        if self.is_half_open and client.is_open:
+            self.is_half_open = False
+            self._doorman.opened(self)
+        due = client.deadline()
+        if due is not None:
+            self._turn.deadlines.schedule(self, due)
+        if client.is_reading_paused == self._is_reading:
+            self._read(not self._is_reading)
+
+    def _read(self, is_reading: bool) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        self._is_reading = is_reading
+        if is_reading:
+            transport.resume_reading()
+        else:
+            transport.pause_reading()
+
+    def _finish(self) -> None:
+        """Write the last words, say that there are no more, and wait a moment for the client to leave.
+
+        Closing at once with octets of the client unread would make the kernel send a reset, which can
+        overtake the close frame (RFC 1122 §4.2.2.13).
+        """
+        client, transport = self._client, self._transport
+        if self._is_closing or client is None or transport is None:
+            return
+        self._is_closing = True
+        chunks = client.take_output()
+        if chunks:
+            transport.writelines(gather(chunks))
+        self._turn.deadlines.forget(self)
+        self._unsent = transport.get_write_buffer_size() + 1
+        self._linger(transport)
+        if not self._is_reading:
+            self._read(True)
+        if transport.can_write_eof():
+            transport.write_eof()
+        else:
+            transport.close()
+
+    def _linger(self, transport: asyncio.Transport) -> None:
+        """Wait once more for as long as the client still reads what it is owed; then drop it."""
+        unsent = transport.get_write_buffer_size()
+        if unsent >= self._unsent:
+            transport.abort()
+            return
+        self._unsent = unsent
+        self._turn.deadlines.schedule(self, self._turn.clock.now() + limits.LINGER_MS)
+
+    def _crash(self) -> None:
+        """An unexpected exception ends this connection, and nothing else."""
+        name = self.peer.name if self.peer is not None else "?"
+        logger.exception("unexpected exception in connection %s", name)
+        self.abort()

@@ -1,0 +1,145 @@
+"""TLS for listeners: certificates that can be replaced while the broker runs, and mutual TLS.
+
+A listener keeps one context for its life. That context hands each new handshake over to the newest
+context loaded from the files, by OpenSSL's server-name callback, which it calls for every ClientHello.
+Connections that exist keep what they have.
+"""
+
+import logging
+import os
+import ssl
+from dataclasses import dataclass
+
+from warren.transport.certificates import LoginFrom, login
+
+logger = logging.getLogger("warren.tls")
+
+_VERSIONS = {
+    "tlsv1": (ssl.TLSVersion.TLSv1, ssl.OP_NO_TLSv1),
+    "tlsv1.1": (ssl.TLSVersion.TLSv1_1, ssl.OP_NO_TLSv1_1),
+    "tlsv1.2": (ssl.TLSVersion.TLSv1_2, ssl.OP_NO_TLSv1_2),
+    "tlsv1.3": (ssl.TLSVersion.TLSv1_3, ssl.OP_NO_TLSv1_3),
+}
+VERSION_NAMES = tuple(_VERSIONS)
+
+
+class TlsError(Exception):
+    """The files or options make no usable TLS context; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """`ssl_options.*` and `ssl_cert_login_*`."""
+
+    certificate_file: str
+    key_file: str
+    authority_file: str = ""
+    password: str = ""
+    is_peer_verified: bool = False
+    is_certificate_required: bool = False
+    versions: tuple[str, ...] = ("tlsv1.2", "tlsv1.3")
+    ciphers: tuple[str, ...] = ()
+    is_own_cipher_order: bool = True
+    login_from: LoginFrom = LoginFrom.DISTINGUISHED_NAME
+    login_san_type: str = "dns"
+    login_san_index: int = 0
+
+
+class Tls:
+    """One set of TLS settings, and the newest context made from their files."""
+
+    def __init__(self, settings: TlsSettings) -> None:
+        self._settings = settings
+        self._files = [name for name in _file_names(settings) if name]
+        self._stamps = self._stamp()
+        self._newest = _context(settings)
+        self.context = _context(settings)
+        self.context.sni_callback = self._hand_over
+
+    def reload(self) -> bool:
+        """Load the files again; if they are not usable, say so and keep what there is."""
+        self._stamps = self._stamp()
+        try:
+            self._newest = _context(self._settings)
+        except TlsError as error:
+            logger.error("certificates not reloaded: %s", error)
+            return False
+        logger.info("certificates reloaded from %s", ", ".join(self._files))
+        return True
+
+    def reload_if_changed(self) -> None:
+        """To be called now and then: reload when a file is another one than before."""
+        if self._stamp() != self._stamps:
+            self.reload()
+
+    def certificate_login(self, connected: ssl.SSLObject) -> str | None:
+        """The user named by the client's certificate, if it showed one and it was verified."""
+        certificate = connected.getpeercert() if self._settings.is_peer_verified else None
+        if not certificate:
+            return None
+        settings = self._settings
+        return login(
+            dict(certificate), settings.login_from, settings.login_san_type, settings.login_san_index
+        )
+
+    def _hand_over(
+        self, connecting: ssl.SSLSocket | ssl.SSLObject, server_name: str | None, context: ssl.SSLContext
+    ) -> None:
+        connecting.context = self._newest
+
+    def _stamp(self) -> list[tuple[int, int, int] | None]:
+        return [_stamp(name) for name in self._files]
+
+
+def _file_names(settings: TlsSettings) -> tuple[str, ...]:
+    return settings.certificate_file, settings.key_file, settings.authority_file
+
+
+def _stamp(name: str) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(name)
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _context(settings: TlsSettings) -> ssl.SSLContext:
+    for name in _file_names(settings):
+        if name and not os.path.isfile(name):
+            raise TlsError(f"file {name!r} does not exist")
+    if not settings.certificate_file or not settings.key_file:
+        raise TlsError("a TLS listener needs ssl_options.certfile and ssl_options.keyfile")
+    if settings.is_peer_verified and not settings.authority_file:
+        raise TlsError("ssl_options.verify = verify_peer needs ssl_options.cacertfile")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    if settings.is_own_cipher_order:
+        context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
+    _restrict(context, settings)
+    try:
+        context.load_cert_chain(settings.certificate_file, settings.key_file, settings.password)
+        if settings.authority_file:
+            context.load_verify_locations(settings.authority_file)
+    except (ssl.SSLError, OSError) as error:
+        names = ", ".join(repr(name) for name in _file_names(settings) if name)
+        raise TlsError(f"cannot use {names}: {error}") from error
+    if settings.is_peer_verified:
+        context.verify_mode = ssl.CERT_REQUIRED if settings.is_certificate_required else ssl.CERT_OPTIONAL
+    return context
+
+
+def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """Only the versions and ciphers that are asked for."""
+    context.minimum_version = min(_VERSIONS[name][0] for name in settings.versions)
+    context.maximum_version = max(_VERSIONS[name][0] for name in settings.versions)
+    for name, (_, exclusion) in _VERSIONS.items():
+        # Only a hole between the two needs an exclusion; the bounds do the rest.
+        if name not in settings.versions and context.minimum_version < _VERSIONS[name][0]:
+            context.options |= exclusion
+    # The suites of TLS 1.3 have names of their own, and Python cannot choose among them.
+    ciphers = [name for name in settings.ciphers if not name.startswith("TLS_")]
+    if ciphers:
+        try:
+            context.set_ciphers(":".join(ciphers))
+        except ssl.SSLError as error:
+            raise TlsError(f"ssl_options.ciphers: no cipher of {', '.join(ciphers)} is known") from error

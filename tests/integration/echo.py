@@ -1,0 +1,118 @@
+"""A small real client of the transport: answers every line, and obeys a few of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from warren.runtime.clock import Clock
+from warren.session.peer import Peer
+from warren.session.wake import Wake
+from warren.transport.listener import Listener, ListenerSettings
+from warren.transport.protocol import Turn
+from warren.transport.tls import Tls
+
+HANDSHAKE_MS = 200
+
+
+class Echo:
+    """Lines in, lines out. `hello` opens, `quit` ends, `crash` fails, `flood N` sends N octets."""
+
+    def __init__(self, peer: Peer, wake: Wake, now: int) -> None:
+        self.peer = peer
+        self.is_open = False
+        self.is_finished = False
+        self.is_reading_paused = False
+        self.is_output_paused = False
+        self.received = 0
+        self.lost_count = 0
+        self.gone = asyncio.Event()
+        self._deadline: int | None = now + HANDSHAKE_MS
+        self._wake = wake
+        self._output: list[bytes] = []
+        self._rest = b""
+
+    def say(self, octets: bytes) -> None:
+        if not self._output:
+            self._wake.output_ready(self)
+        self._output.append(octets)
+
+    def receive(self, data: bytes, now: int) -> None:
+        self.received += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._obey(line)
+
+    def _obey(self, line: bytes) -> None:
+        if line == b"hello":
+            self.is_open = True
+            self._deadline = None
+        if line == b"crash":
+            raise RuntimeError("told to")
+        if line.startswith(b"flood "):
+            self.say(bytes(int(line[6:])))
+            return
+        if line == b"whoami":
+            line = f"{self.peer.name} {self.peer.certificate_login}".encode()
+        self.say(line + b"\n")
+        self.is_finished = line == b"quit"
+
+    def take_output(self) -> list[bytes]:
+        output, self._output = self._output, []
+        return output
+
+    def pause_output(self) -> None:
+        self.is_output_paused = True
+
+    def resume_output(self, now: int) -> None:
+        self.is_output_paused = False
+
+    def deadline(self) -> int | None:
+        return self._deadline
+
+    def expire(self, now: int) -> None:
+        self.is_finished = True
+
+    def lost(self, now: int) -> None:
+        self.lost_count += 1
+        self.gone.set()
+
+
+class EchoServer:
+    """A listener and every client it has made."""
+
+    def __init__(self, listener: Listener, turn: Turn, clients: list[Echo]) -> None:
+        self.listener = listener
+        self.turn = turn
+        self.clients = clients
+        self.host, self.port = listener.addresses[0]
+
+
+async def was_dropped(reader: asyncio.StreamReader) -> bool:
+    """Wait for the end; True if it came, orderly or by a reset, without an octet before."""
+    try:
+        return await reader.read() == b""
+    except ConnectionError:
+        return True
+
+
+@asynccontextmanager
+async def serving(
+    tls: Tls | None = None, change: Callable[[ListenerSettings], ListenerSettings] = lambda settings: settings
+) -> AsyncIterator[EchoServer]:
+    """A started listener on a free port of the loopback interface."""
+    clients: list[Echo] = []
+
+    def connect(peer: Peer, wake: Wake, now: int) -> Echo:
+        clients.append(Echo(peer, wake, now))
+        return clients[-1]
+
+    turn = Turn(asyncio.get_running_loop(), Clock())
+    settings = change(ListenerSettings(host="127.0.0.1", port=0))
+    listener = Listener(settings, turn, connect, tls)
+    await listener.start()
+    try:
+        yield EchoServer(listener, turn, clients)
+    finally:
+        await listener.stop()
+        listener.abort()
+        turn.deadlines.stop()

@@ -1,0 +1,274 @@
+"""Sockets in the clear: bytes in, bytes out, closing, limits."""
+
+import asyncio
+import resource
+import socket
+import struct
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import uvloop
+from tests.integration.echo import HANDSHAKE_MS, serving, was_dropped
+
+TIMEOUT_S = 20
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            await work
+
+    uvloop.run(limited())
+
+
+def test_what_is_said_comes_back_in_order() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            lines = [b"hello\n", *(b"%d\n" % at for at in range(5000))]
+            writer.writelines(lines)
+            assert await reader.readexactly(len(b"".join(lines))) == b"".join(lines)
+            writer.close()
+            await server.clients[0].gone.wait()
+            assert server.clients[0].lost_count == 1
+            assert server.listener.connection_count == 0
+
+    run(work())
+
+
+def test_the_last_words_arrive_although_the_client_has_sent_more_than_was_read() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(b"hello\nquit\n" + b"x" * 1_000_000)
+            assert await reader.read() == b"hello\nquit\n"
+            writer.close()
+            await server.clients[0].gone.wait()
+
+    run(work())
+
+
+def test_a_client_that_half_closes_is_given_what_it_is_owed() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(b"hello\nlast\n")
+            writer.write_eof()
+            assert await reader.read() == b"hello\nlast\n"
+            await server.clients[0].gone.wait()
+
+    run(work())
+
+
+def test_a_reset_is_the_end_of_one_connection() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            connected = socket.create_connection((server.host, server.port))
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            _, writer = await asyncio.open_connection(sock=connected)
+            writer.write(b"hello\n")
+            while not (server.clients and server.clients[0].received):
+                await asyncio.sleep(0)
+            writer.transport.abort()
+            await server.clients[0].gone.wait()
+            assert server.listener.connection_count == 0
+
+    run(work())
+
+
+def test_an_exception_of_a_connection_ends_only_that(caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        async with serving() as server:
+            other_reader, other = await asyncio.open_connection(server.host, server.port)
+            other.write(b"hello\n")
+            assert await other_reader.readline() == b"hello\n"
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(b"crash\n")
+            assert await was_dropped(reader)
+            await server.clients[1].gone.wait()
+            other.write(b"still here\n")
+            assert await other_reader.readline() == b"still here\n"
+            other.close()
+
+    run(work())
+    assert "unexpected exception in connection 127.0.0.1:" in caplog.text
+
+
+def test_a_silent_client_is_dropped_at_its_deadline() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            loop = asyncio.get_running_loop()
+            start = loop.time()
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(b"hel")
+            assert await reader.read() == b""
+            assert loop.time() - start + 0.01 >= HANDSHAKE_MS / 1000
+            writer.close()
+            await server.clients[0].gone.wait()
+
+    run(work())
+
+
+def test_a_client_that_does_not_leave_is_dropped_after_the_linger() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(b"hello\nquit\n")
+            assert await reader.read() == b"hello\nquit\n"
+            # The client's side stays open; the broker's does not wait for ever.
+            await server.clients[0].gone.wait()
+            assert server.listener.connection_count == 0
+            writer.close()
+
+    run(work())
+
+
+def test_a_client_that_reads_slowly_pauses_its_output_and_resumes_it() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            connected = socket.socket()
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connected.connect((server.host, server.port))
+            reader, writer = await asyncio.open_connection(sock=connected, limit=2048)
+            size = 20_000_000
+            writer.write(b"hello\nflood %d\n" % size)
+            while not (server.clients and server.clients[0].is_output_paused):
+                await asyncio.sleep(0.001)
+            await reader.readexactly(6)
+            left = size
+            while left:
+                left -= len(await reader.read(1 << 20))
+            writer.write(b"after\n")
+            assert await reader.readline() == b"after\n"
+            assert not server.clients[0].is_output_paused
+            writer.close()
+
+    run(work())
+
+
+def test_reading_stops_while_the_connection_says_so() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(b"hello\n")
+            assert await reader.readline() == b"hello\n"
+            client = server.clients[0]
+            client.is_reading_paused = True
+            writer.write(b"one\n")
+            assert await reader.readline() == b"one\n"
+            before = client.received
+            writer.write(b"x" * 100_000)
+            client.say(b"ping\n")
+            assert await reader.readline() == b"ping\n"
+            assert client.received == before
+            client.is_reading_paused = False
+            client.say(b"pong\n")
+            assert await reader.readline() == b"pong\n"
+            while client.received < before + 100_000:
+                await asyncio.sleep(0)
+            writer.close()
+
+    run(work())
+
+
+def test_above_the_configured_number_newcomers_are_dropped_and_the_others_stay() -> None:
+    async def work() -> None:
+        async with serving(change=lambda settings: replace(settings, connections_max=2)) as server:
+            clients = [await asyncio.open_connection(server.host, server.port) for _ in range(2)]
+            for reader, writer in clients:
+                writer.write(b"hello\n")
+                assert await reader.readline() == b"hello\n"
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            assert await was_dropped(reader)
+            writer.close()
+            clients[0][1].write(b"here\n")
+            assert await clients[0][0].readline() == b"here\n"
+            for _, client in clients:
+                client.close()
+
+    run(work())
+
+
+def test_accepting_goes_on_after_file_descriptors_ran_out() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            held = [socket.socket() for _ in range(4)]
+            for one in held:
+                one.setblocking(False)
+            used = max(one.fileno() for one in held) + 1
+            resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
+            try:
+                loop = asyncio.get_running_loop()
+                for one in held:
+                    await loop.sock_connect(one, (server.host, server.port))
+                for one in held:
+                    # Accepted with a spare descriptor and closed: no descriptor is left for them.
+                    connected, _ = await asyncio.open_connection(sock=one)
+                    assert await was_dropped(connected)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+                for one in held:
+                    one.close()
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(b"hello\n")
+            assert await reader.readline() == b"hello\n"
+            writer.close()
+
+    run(work())
+
+
+def test_both_families_listen_on_the_same_free_port() -> None:
+    async def work() -> None:
+        async with serving(change=lambda settings: replace(settings, host="")) as server:
+            assert len({port for _, port in server.listener.addresses}) == 1
+            for host, port in server.listener.addresses:
+                reader, writer = await asyncio.open_connection("::1" if ":" in host else "127.0.0.1", port)
+                writer.write(b"hello\n")
+                assert await reader.readline() == b"hello\n"
+                writer.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("header", "host"),
+    [
+        (b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 5672\r\n", "192.0.2.7:56324 -> 198.51.100.1:5672"),
+        (b"PROXY UNKNOWN\r\n", "127.0.0.1:"),
+        (
+            b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x07\xc6\x33\x64\x01\xdc\x04\x16\x28",
+            "192.0.2.7:56324 -> 198.51.100.1:5672",
+        ),
+    ],
+)
+def test_behind_a_proxy_the_peer_is_whom_the_header_names(header: bytes, host: str) -> None:
+    async def work() -> None:
+        async with serving(change=lambda settings: replace(settings, is_proxied=True)) as server:
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(header + b"hello\nwhoami\n")
+            assert await reader.readline() == b"hello\n"
+            assert (await reader.readline()).decode().startswith(host)
+            writer.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    "start", [b"AMQP\x00\x00\x09\x01 and more octets", b"PROXY TCP4 " + b"1" * 200, b"PROXY"]
+)
+def test_without_a_proxy_header_a_proxied_listener_drops_the_client(start: bytes) -> None:
+    async def work() -> None:
+        def change(settings: Any) -> Any:
+            return replace(settings, is_proxied=True, handshake_ms=100)
+
+        async with serving(change=change) as server:
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(start)
+            assert await was_dropped(reader)
+            assert server.clients == []
+            writer.close()
+
+    run(work())

@@ -1,0 +1,158 @@
+"""Deadlines on a loop whose time the test moves."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable
+from typing import cast
+
+from warren.runtime.timers import SLOT_MS, Deadlined, Deadlines
+
+
+class HandClock:
+    """Time stands still until the loop moves it."""
+
+    def __init__(self) -> None:
+        self.time = 1_000_000
+
+    def now(self) -> int:
+        return self.time
+
+    def follow(self) -> None:
+        pass
+
+
+class Handle:
+    def __init__(self, at: int, act: Callable[[], None]) -> None:
+        self.at = at
+        self.act = act
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class HandLoop:
+    """A loop of timers only."""
+
+    def __init__(self, clock: HandClock) -> None:
+        self.clock = clock
+        self.handles: list[Handle] = []
+
+    def call_later(self, delay: float, act: Callable[[], None]) -> Handle:
+        handle = Handle(self.clock.time + round(delay * 1000), act)
+        self.handles.append(handle)
+        return handle
+
+    def run_until(self, end: int) -> None:
+        while True:
+            live = [handle for handle in self.handles if not handle.is_cancelled and handle.at <= end]
+            if not live:
+                break
+            first = min(live, key=lambda handle: handle.at)
+            self.handles.remove(first)
+            self.clock.time = max(self.clock.time, first.at)
+            first.act()
+        self.clock.time = end
+
+    @property
+    def timer_count(self) -> int:
+        return sum(not handle.is_cancelled for handle in self.handles)
+
+
+class Owner(Deadlined):
+    __slots__ = ("__weakref__", "again", "deadlines", "times")
+
+    def __init__(self, deadlines: Deadlines, again: int | None = None) -> None:
+        super().__init__()
+        self.deadlines = deadlines
+        self.again = again
+        self.times: list[int] = []
+
+    def expire(self, now: int) -> None:
+        self.times.append(now)
+        if self.again:
+            self.deadlines.schedule(self, now + self.again)
+
+
+def make() -> tuple[Deadlines, HandLoop, int]:
+    clock = HandClock()
+    loop = HandLoop(clock)
+    deadlines = Deadlines(cast(asyncio.AbstractEventLoop, loop), clock)  # type: ignore[arg-type]
+    return deadlines, loop, clock.time
+
+
+def test_an_owner_is_called_at_its_deadline_or_within_a_slot_after() -> None:
+    deadlines, loop, start = make()
+    owners = [Owner(deadlines) for _ in range(50)]
+    for step, owner in enumerate(owners):
+        deadlines.schedule(owner, start + 37 * step)
+    loop.run_until(start + 5_000)
+    for step, owner in enumerate(owners):
+        [at] = owner.times
+        assert 0 <= at - (start + 37 * step) <= SLOT_MS
+
+
+def test_many_owners_of_one_slot_cost_one_timer() -> None:
+    deadlines, loop, start = make()
+    for _ in range(1000):
+        deadlines.schedule(Owner(deadlines), start + 30_000)
+    assert loop.timer_count == 1
+
+
+def test_an_earlier_deadline_replaces_a_later_one_and_a_later_one_waits_its_turn() -> None:
+    deadlines, loop, start = make()
+    owner = Owner(deadlines)
+    deadlines.schedule(owner, start + 10_000)
+    deadlines.schedule(owner, start + 500)
+    deadlines.schedule(owner, start + 60_000)
+    loop.run_until(start + 20_000)
+    assert len(owner.times) == 1
+    assert owner.times[0] <= start + 500 + SLOT_MS
+
+
+def test_an_owner_may_schedule_itself_again() -> None:
+    deadlines, loop, start = make()
+    owner = Owner(deadlines, again=1_000)
+    deadlines.schedule(owner, start)
+    loop.run_until(start + 10_500)
+    assert len(owner.times) in (9, 10)
+
+
+def test_a_forgotten_owner_is_neither_called_nor_held() -> None:
+    deadlines, loop, start = make()
+    owner = Owner(deadlines)
+    deadlines.schedule(owner, start + 30_000)
+    deadlines.forget(owner)
+    reference = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert reference() is None
+    loop.run_until(start + 40_000)
+
+
+def test_one_owner_may_end_another_of_the_same_slot() -> None:
+    deadlines, loop, start = make()
+    owners = [Owner(deadlines), Owner(deadlines)]
+
+    class Ender(Owner):
+        __slots__ = ()
+
+        def expire(self, now: int) -> None:
+            for owner in owners:
+                deadlines.forget(owner)
+
+    enders = [Ender(deadlines)]
+    for owner in (*owners, *enders):
+        deadlines.schedule(owner, start + 100)
+    loop.run_until(start + 1_000)
+    assert all(len(owner.times) <= 1 for owner in owners)
+
+
+def test_nothing_is_called_after_stop() -> None:
+    deadlines, loop, start = make()
+    owner = Owner(deadlines)
+    deadlines.schedule(owner, start + 100)
+    deadlines.stop()
+    loop.run_until(start + 1_000)
+    assert owner.times == []

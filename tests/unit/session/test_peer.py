@@ -1,0 +1,29 @@
+"""Facts about the other end."""
+
+import pytest
+
+from warren.session.peer import Peer
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("::ffff:10.0.0.1", False),
+        ("10.0.0.1", False),
+        ("2001:db8::1", False),
+        ("fe80::1%eth0", False),
+        ("unix", False),
+    ],
+)
+def test_loopback_is_judged_by_the_address_of_the_client(host: str, expected: bool) -> None:
+    peer = Peer(host=host, port=1, server_host="127.0.0.1", server_port=5672)
+    assert peer.is_loopback is expected
+
+
+def test_the_name_is_both_ends() -> None:
+    peer = Peer(host="10.0.0.1", port=40000, server_host="10.0.0.2", server_port=5672)
+    assert peer.name == "10.0.0.1:40000 -> 10.0.0.2:5672"
