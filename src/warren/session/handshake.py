@@ -14,6 +14,7 @@ from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, CommandInvalid, LoginRefused, NotAllowed
 from warren.session.gate import Gate
 from warren.session.peer import Peer
+from warren.wire.method import Method
 from warren.wire.methods import (
     ConnectionOpen,
     ConnectionOpenOk,
@@ -21,7 +22,6 @@ from warren.wire.methods import (
     ConnectionStartOk,
     ConnectionTune,
     ConnectionTuneOk,
-    Method,
 )
 
 # Sent for any other header, before the socket is closed (0-9-1 §4.2.2).

@@ -1,0 +1,240 @@
+"""The handshake, phase by phase, with the answers measured on RabbitMQ 3.10.8."""
+
+import pytest
+
+from warren.errors import (
+    AmqpError,
+    ChannelNumberError,
+    CommandInvalid,
+    LoginRefused,
+    NotAllowed,
+    UnexpectedFrame,
+)
+from warren.session.greeting import server_properties
+from warren.session.handshake import PROTOCOL_HEADER, TRANSITIONS, Handshake, HandshakeSettings, Phase
+from warren.session.peer import Peer
+from warren.wire.method import Method
+from warren.wire.methods import (
+    METHODS,
+    ConnectionOpen,
+    ConnectionOpenOk,
+    ConnectionStart,
+    ConnectionStartOk,
+    ConnectionTune,
+    ConnectionTuneOk,
+)
+
+START = 1_000_000
+PEER = Peer(host="127.0.0.1", port=40000, server_host="127.0.0.1", server_port=5672)
+CLOSES = {"capabilities": {"authentication_failure_close": True}}
+
+
+class OneUser:
+    """A gate for alice with the password pw, who may enter the virtual host /."""
+
+    def mechanisms(self, peer: Peer) -> tuple[str, ...]:
+        return ("PLAIN", "AMQPLAIN")
+
+    def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
+        if response != b"\x00alice\x00p\xff":
+            raise LoginRefused("Login was refused", method_index=0)
+        return "alice"
+
+    def admit(self, user: str, vhost: str, peer: Peer) -> None:
+        if vhost != "/":
+            raise NotAllowed(f"vhost {vhost} not found")
+
+
+def make() -> Handshake:
+    settings = HandshakeSettings(server_properties=server_properties("warren@test"))
+    return Handshake(OneUser(), PEER, settings, START)
+
+
+def start_ok(properties: dict[str, object] | None = None, password: str = "p\udcff") -> ConnectionStartOk:
+    return ConnectionStartOk(properties or {}, "PLAIN", f"\x00alice\x00{password}", "en_US")
+
+
+def at(phase: Phase, properties: dict[str, object] | None = None) -> Handshake:
+    """A handshake that awaits `phase`."""
+    handshake = make()
+    steps: list[Method] = [start_ok(properties), ConnectionTuneOk(100, 8192, 30), ConnectionOpen("/")]
+    handshake.receive_header(PROTOCOL_HEADER)
+    while handshake.phase is not phase:
+        handshake.handle(steps.pop(0), START)
+    return handshake
+
+
+def test_a_client_comes_through_in_four_steps() -> None:
+    handshake = make()
+    [start] = handshake.receive_header(b"AMQP\x00\x00\x09\x01")
+    assert isinstance(start, ConnectionStart)
+    assert (start.version_major, start.version_minor) == (0, 9)
+    assert start.mechanisms == "PLAIN AMQPLAIN"
+    assert start.locales == "en_US"
+    assert handshake.frame_size_max == 8192
+    properties: dict[str, object] = {
+        "capabilities": {"basic.nack": True, "x": False},
+        "connection_name": "me",
+    }
+    assert handshake.handle(start_ok(properties), START) == [ConnectionTune(2047, 131072, 60)]
+    assert handshake.user == "alice"
+    assert handshake.handle(ConnectionTuneOk(100, 65536, 30), START) == []
+    assert (handshake.channels_max, handshake.frame_size_max, handshake.heartbeat_s) == (100, 65536, 30)
+    assert handshake.handle(ConnectionOpen("/"), START) == [ConnectionOpenOk()]
+    assert handshake.is_complete
+    assert handshake.vhost == "/"
+    assert handshake.mechanism == "PLAIN"
+    assert handshake.capabilities == {"basic.nack"}
+    assert handshake.client_properties == properties
+    assert handshake.deadline() is None
+
+
+def test_start_lists_the_nine_capabilities_that_clients_look_for() -> None:
+    [start] = make().receive_header(PROTOCOL_HEADER)
+    assert isinstance(start, ConnectionStart)
+    properties = start.server_properties
+    assert properties["capabilities"] == dict.fromkeys(
+        [
+            "publisher_confirms", "exchange_exchange_bindings", "basic.nack", "consumer_cancel_notify",
+            "connection.blocked", "consumer_priorities", "authentication_failure_close", "per_consumer_qos",
+            "direct_reply_to",
+        ],
+        True,
+    )  # fmt: skip
+    assert properties["product"] == "RabbitMQ"
+    assert properties["cluster_name"] == "warren@test"
+    decoded = ConnectionStart.decode(start.encode())
+    assert decoded == start
+
+
+@pytest.mark.parametrize(
+    ("header", "version"),
+    [
+        (b"AMQP\x01\x01\x00\x09", (0, 9)),
+        (b"AMQP\x01\x01\x08\x00", (8, 0)),
+        (b"AMQP\x01\x01\x09\x01", (8, 0)),
+    ],
+)
+def test_older_headers_are_taken(header: bytes, version: tuple[int, int]) -> None:
+    [start] = make().receive_header(header)
+    assert isinstance(start, ConnectionStart)
+    assert (start.version_major, start.version_minor) == version
+    if version == (8, 0):
+        assert start.server_properties["capabilities"] == {}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"GET / HT",
+        b"AMQP\x09\x09\x09\x09",
+        b"AMQP\x00\x01\x00\x00",
+        b"AMQP\x03\x01\x00\x00",
+        b"AMQP\x00\x00\x09\x02",
+        b"AMQP\x00\x00\x0a\x01",
+        b"AMQP\x01\x01\x00\x0a",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01",
+    ],
+)
+def test_any_other_header_is_refused(header: bytes) -> None:
+    handshake = make()
+    assert handshake.receive_header(header) == []
+    assert handshake.phase is Phase.REFUSED
+
+
+def fail(handshake: Handshake, method: Method) -> tuple[AmqpError, bool]:
+    """The error of `method`, and whether the peer is told."""
+    with pytest.raises(AmqpError) as caught:
+        handshake.handle(method, START + 100)
+    return caught.value, handshake.refuse(caught.value, START + 100)
+
+
+def test_a_wrong_password_is_told_to_a_client_that_can_be_told() -> None:
+    handshake = at(Phase.AWAIT_START_OK)
+    error, is_told = fail(handshake, start_ok(CLOSES, "wrong"))
+    assert (error.code, error.method_index, is_told) == (403, 0, True)
+    assert handshake.deadline() is None
+
+
+def test_a_wrong_password_of_another_client_is_answered_with_three_seconds_of_silence() -> None:
+    handshake = at(Phase.AWAIT_START_OK)
+    _, is_told = fail(handshake, start_ok({}, "wrong"))
+    assert not is_told
+    assert handshake.deadline() == START + 3_100
+    assert not handshake.is_expired(START + 3_099)
+    assert handshake.is_expired(START + 3_100)
+
+
+def test_an_unknown_mechanism_is_answered_with_silence_even_then() -> None:
+    error, is_told = fail(at(Phase.AWAIT_START_OK), ConnectionStartOk(CLOSES, "GSSAPI", "", "en_US"))
+    assert isinstance(error, CommandInvalid)
+    assert not is_told
+
+
+@pytest.mark.parametrize(
+    ("channels", "frame_size", "text"),
+    [
+        (2047, 0, "frame_max = 0 is higher than the maximum allowed value (131072)"),
+        (1, 4095, "frame_max = 4095 is lower than the minimum allowed value (4096)"),
+        (1, 131073, "frame_max = 131073 is higher than the maximum allowed value (131072)"),
+        (0, 131072, "channel_max = 0 is higher than the maximum allowed value (2047)"),
+        (4096, 131072, "channel_max = 4096 is higher than the maximum allowed value (2047)"),
+    ],
+)
+def test_limits_beyond_the_proposal_are_answered_with_silence(
+    channels: int, frame_size: int, text: str
+) -> None:
+    error, is_told = fail(at(Phase.AWAIT_TUNE_OK, CLOSES), ConnectionTuneOk(channels, frame_size, 0))
+    assert isinstance(error, NotAllowed)
+    assert error.message == f"negotiated {text}"
+    assert not is_told
+
+
+def test_the_extremes_of_the_proposal_are_taken() -> None:
+    handshake = at(Phase.AWAIT_TUNE_OK)
+    handshake.handle(ConnectionTuneOk(2047, 131072, 65535), START)
+    assert handshake.heartbeat_s == 65535
+    handshake = at(Phase.AWAIT_TUNE_OK)
+    handshake.handle(ConnectionTuneOk(1, 4096, 0), START)
+    assert handshake.frame_size_max == 4096
+
+
+def test_a_refused_virtual_host_is_told() -> None:
+    error, is_told = fail(at(Phase.AWAIT_OPEN), ConnectionOpen("nope"))
+    assert (error.code, error.reply_text, is_told) == (530, "NOT_ALLOWED - vhost nope not found", True)
+
+
+def test_a_frame_on_another_channel_is_told_only_when_open_is_awaited() -> None:
+    error = UnexpectedFrame("type 1, all octets = <<0,20,0,10,0>>", method_index=0)
+    for phase, is_told in (
+        (Phase.AWAIT_START_OK, False),
+        (Phase.AWAIT_TUNE_OK, False),
+        (Phase.AWAIT_OPEN, True),
+    ):
+        assert at(phase).refuse(error, START) is is_told
+
+
+def test_every_method_out_of_turn_is_refused() -> None:
+    for phase in (Phase.AWAIT_START_OK, Phase.AWAIT_TUNE_OK, Phase.AWAIT_OPEN):
+        for method in METHODS.values():
+            if (phase, method) in TRANSITIONS:
+                continue
+            error, is_told = fail(at(phase), method())
+            assert isinstance(error, ChannelNumberError)
+            assert error.message == f"unexpected method in connection state {phase.value}"
+            assert is_told is (phase is Phase.AWAIT_OPEN)
+
+
+def test_ten_seconds_are_all_there_is_for_every_phase_together() -> None:
+    for phase in (Phase.AWAIT_START_OK, Phase.AWAIT_TUNE_OK, Phase.AWAIT_OPEN):
+        handshake = at(phase)
+        assert handshake.deadline() == START + 10_000
+        assert handshake.is_expired(START + 10_000)
+        assert not handshake.is_expired(START + 9_999)
+
+
+def test_nothing_is_taken_after_a_refusal() -> None:
+    handshake = at(Phase.AWAIT_START_OK)
+    fail(handshake, start_ok({}, "wrong"))
+    with pytest.raises(ChannelNumberError):
+        handshake.handle(start_ok(), START)
