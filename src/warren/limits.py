@@ -30,8 +30,9 @@ TLS_HANDSHAKE_MS = 5_000
 # Connections from one address whose handshake is not complete; a reconnect storm behind one gateway fits.
 # Loopback addresses are exempt: there is no stranger on this machine.
 HALF_OPEN_PER_ADDRESS_MAX = 4_096
-# A PROXY header, version 1: 107 octets (specification §2.1). Version 2: ours is generous with its TLVs.
+# A PROXY header of version 1, with its line end (specification §2.1).
 PROXY_V1_SIZE_MAX = 107
+# What follows the fixed part of a PROXY header of version 2; certificates in TLVs fit.
 PROXY_V2_SIZE_MAX = 4_096
 # Octets waiting for one client's socket before its consumers are given no more.
 OUTBOX_SIZE_MAX = 262_144
