@@ -67,7 +67,7 @@ dist: $(VENV)/.ready  ## a wheel and a source distribution in dist/
 	@rm -rf dist && $(VENV)/bin/python tools/distribution.py
 
 clean:  ## remove the environments and everything built
-	@rm -rf $(VENV) $(COMPILED) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	@rm -rf $(VENV) $(COMPILED) .venv-clients build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,0 +1,89 @@
+"""A Warren to test against: the one that the tests import, in a process of its own, on free ports."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import warren
+
+START_S_MAX = 30
+STOP_S_MAX = 10
+PROGRAM = "from warren.cli.main import main; main()"
+
+
+@dataclass(frozen=True)
+class Warren:
+    """A running broker: its process, the port it listens on and the file that holds what it printed."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+
+@contextlib.contextmanager
+def running_warren(
+    folder: Path, settings: Mapping[str, str] | None = None, *, arguments: tuple[str, ...] = ()
+) -> Iterator[Warren]:
+    """A broker with `folder` for its files and with `settings` as its rabbitmq.conf, until the block ends."""
+    port = free_port()
+    lines = {"listeners.tcp.default": f"127.0.0.1:{port}", **(settings or {})}
+    (folder / "warren.conf").write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+    broker = start_warren(folder, port, "--config", "warren.conf", *arguments)
+    try:
+        yield broker
+    finally:
+        stop(broker.process)
+
+
+def start_warren(folder: Path, port: int, *arguments: str) -> Warren:
+    """`warren serve` with `arguments`, which make it listen on `port`; returns when it does."""
+    log = folder / "warren.log"
+    command = [sys.executable, "-c", PROGRAM, "serve", *arguments]
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=warren_environment(), stdout=output, stderr=output
+        )
+    wait_until_listening(process, port, log)
+    return Warren(process, port, log)
+
+
+def warren_environment() -> dict[str, str]:
+    """The environment in which another process imports the same Warren: interpreted or compiled."""
+    assert warren.__file__
+    return {**os.environ, "PYTHONPATH": str(Path(warren.__file__).resolve().parents[1])}
+
+
+def free_port() -> int:
+    """A port that nobody listened on a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def wait_until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Return once `port` accepts; raise, with what was printed, if the process ends or takes too long."""
+    deadline = time.monotonic() + START_S_MAX
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.05)
+    stop(process)
+    raise RuntimeError(f"Warren does not listen on port {port}:\n{log.read_text(errors='replace')}")
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask politely, then insist; only ever this process."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(STOP_S_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

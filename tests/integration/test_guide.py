@@ -1,0 +1,106 @@
+"""The README's first program and every page of the guide do what they say, against a started Warren."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.broker import Warren, free_port, start_warren, stop, warren_environment
+from tests.integration.pages import Step, steps
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs" / "guide").glob("*.md"))
+COMMAND_S_MAX = 60
+# What the pages say, and what a test on a shared machine must use instead.
+PORTS = ("5672", "5671")
+# The pages' programs leave the port to the client's default, which is where `warren serve` listens.
+DEFAULT_PORT = "import pika.connection as c; c.Parameters.DEFAULT_PORT = {port}\n"
+
+
+class Reader:
+    """Somebody with an empty folder who follows a page step by step."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ports = {said: str(free_port()) for said in PORTS}
+        self._broker: Warren | None = None
+        self._printed = ""
+        (folder / "sitecustomize").mkdir()
+        (folder / "sitecustomize" / "sitecustomize.py").write_text(
+            DEFAULT_PORT.format(port=self._ports["5672"])
+        )
+
+    def follow(self, step: Step) -> None:
+        """Do what one block says."""
+        text = re.sub("|".join(PORTS), lambda found: self._ports[found[0]], step.text)
+        if step.file:
+            (self._folder / step.file).write_text(text)
+        elif step.language == "sh":
+            for command in text.splitlines():
+                self._run(command)
+        elif step.language == "python":
+            self._run(f"python -c {shlex.quote(text)}")
+        elif step.language == "text":
+            assert self._printed == step.text
+
+    def serve(self, command: str = "warren serve") -> None:
+        """Start the broker of the page, in place of the one before."""
+        self.leave()
+        arguments = shlex.split(command)[2:]
+        if "--config" not in arguments:
+            arguments += ["--port", self._ports["5672"]]
+        elif "listeners.tcp" not in (self._folder / arguments[-1]).read_text():
+            with (self._folder / arguments[-1]).open("a") as file:
+                file.write(f"listeners.tcp.default = {self._ports['5672']}\n")
+        self._broker = start_warren(self._folder, int(self._ports["5672"]), *arguments)
+
+    def leave(self) -> None:
+        """Stop the broker, which ends with status 0."""
+        if self._broker is not None:
+            stop(self._broker.process)
+            assert self._broker.process.returncode == 0, self._broker.log.read_text()
+            self._broker = None
+
+    def _run(self, command: str) -> None:
+        if command.startswith("warren serve"):
+            self.serve(command)
+            return
+        environment = warren_environment()
+        paths = [str(self._folder / "sitecustomize"), environment["PYTHONPATH"]]
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
+        environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+        result = subprocess.run(
+            ["bash", "-ec", command], cwd=self._folder, env=environment, capture_output=True, text=True,
+            timeout=COMMAND_S_MAX, check=False,
+        )  # fmt: skip
+        assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
+        self._printed = result.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_of_the_page_works(page: Path, tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    try:
+        for step in steps(page):
+            reader.follow(step)
+    finally:
+        reader.leave()
+
+
+def test_the_first_program_of_the_readme_prints_its_greeting(tmp_path: Path) -> None:
+    (program,) = [step for step in steps(ROOT / "README.md") if step.language == "python"]
+    reader = Reader(tmp_path)
+    try:
+        reader.serve()
+        reader.follow(program)
+        reader.follow(Step("text", "Hello, Warren!\n", ""))
+    finally:
+        reader.leave()
+    assert len(program.text.splitlines()) <= 10
+
+
+def test_every_program_of_the_guide_is_found() -> None:
+    assert len([step for page in PAGES for step in steps(page) if step.language == "python"]) >= 4
