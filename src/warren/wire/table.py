@@ -19,9 +19,10 @@ Value: TypeAlias = Any
 Table: TypeAlias = dict[str, Value]
 
 _DEPTH_MAX = TABLE_DEPTH_MAX
-_VARIABLE = -1
-_UNKNOWN = -2
 _SIZE_OCTETS = 4
+# In place of a number of octets, in `_SIZES`.
+_VARIABLE = 254
+_UNKNOWN = 255
 
 
 class Int8(int):
@@ -85,6 +86,13 @@ def decode_table(octets: bytes, start: int, end: int) -> Table:
     return _entries(octets, start, end, 1)
 
 
+def check_table(octets: bytes, start: int, end: int) -> None:
+    """Raises the `FrameError` that `decode_table` would, but makes no value."""
+    if not 0 <= start <= end <= len(octets):
+        raise FrameError("field table outside its frame")
+    _check_entries(octets, start, end, 1)
+
+
 def encode_table(table: Table) -> bytes:
     """`table` with its size in front; an unsuitable key or value is an `AmqpSyntaxError`."""
     out = bytearray()
@@ -123,15 +131,46 @@ def _elements(data: bytes, start: int, end: int, depth: int) -> list[Value]:
     return elements
 
 
+def _check_entries(octets: bytes, start: int, end: int, depth: int) -> int:
+    at = start
+    while at < end:
+        at += 1 + octets[at]
+        if at >= end:
+            raise FrameError("field table cut short")
+        at = _check_value(octets, at, end, depth)
+    return at
+
+
+def _check_elements(octets: bytes, start: int, end: int, depth: int) -> int:
+    at = start
+    while at < end:
+        at = _check_value(octets, at, end, depth)
+    return at
+
+
+def _check_value(octets: bytes, at: int, end: int, depth: int) -> int:
+    """Where the value whose type is at `at` ends."""
+    kind = octets[at]
+    value_end = at + 1 + _size(octets, at, end)
+    if kind in (_TABLE, _ARRAY):
+        if depth >= _DEPTH_MAX:
+            raise FrameError(f"field table nested deeper than {_DEPTH_MAX} levels")
+        if kind == _TABLE:
+            _check_entries(octets, at + 5, value_end, depth + 1)
+        else:
+            _check_elements(octets, at + 5, value_end, depth + 1)
+    return value_end
+
+
 def _size(octets: bytes, at: int, end: int) -> int:
     """Octets of the value whose type is at `at`, known to end within `end`."""
     size = _SIZES[octets[at]]
     room = end - at - 1
-    if size == _VARIABLE and room >= _SIZE_OCTETS:
-        size = _SIZE_OCTETS + _u32(octets, at + 1)
     if size == _UNKNOWN:
         raise FrameError(f"unknown field type {octets[at]}")
-    if size < 0 or size > room:
+    if size == _VARIABLE and room >= _SIZE_OCTETS:
+        size = _SIZE_OCTETS + _u32(octets, at + 1)
+    if size > room:
         raise FrameError("field value cut short")
     return size
 
@@ -140,18 +179,16 @@ def _value(data: bytes, at: int, end: int, depth: int) -> Value:
     """The value that fills [at, end), type octet included."""
     octets = data
     kind = octets[at]
-    if kind == 0x53:  # S
+    if kind == _STRING:
         return data[at + 5 : end].decode("utf-8", "surrogateescape")
-    if kind == 0x74:  # t
-        return octets[at + 1] != 0
-    if kind == 0x46 or kind == 0x41:  # F, A
+    if kind in (_TABLE, _ARRAY):
         if depth >= _DEPTH_MAX:
             raise FrameError(f"field table nested deeper than {_DEPTH_MAX} levels")
-        return (_entries if kind == 0x46 else _elements)(data, at + 5, end, depth + 1)
-    if kind == 0x56:  # V
+        if kind == _TABLE:
+            return _entries(data, at + 5, end, depth + 1)
+        return _elements(data, at + 5, end, depth + 1)
+    if kind == _VOID:
         return None
-    if kind == 0x78:  # x
-        return data[at + 5 : end]
     decode: Callable[[bytes], Value] = _FIXED[kind]
     return decode(data[at + 1 : end])
 
@@ -257,8 +294,13 @@ def _binary_octets(value: bytes) -> bytes:
 # 2**31 has ten.
 _DECIMAL_DIGITS = 10
 
+_STRING = ord("S")
+_TABLE = ord("F")
+_ARRAY = ord("A")
+_VOID = ord("V")
+
 # Octets of each type after the type octet itself, by type octet.
-_SIZES = [_UNKNOWN] * 256
+_SIZES_BY_TYPE = bytearray([_UNKNOWN]) * 256
 for _types, _count in (
     ("V", 0),
     ("tbB", 1),
@@ -269,10 +311,13 @@ for _types, _count in (
     ("SAFx", _VARIABLE),
 ):
     for _type in _types:
-        _SIZES[ord(_type)] = _count
+        _SIZES_BY_TYPE[ord(_type)] = _count
+_SIZES = bytes(_SIZES_BY_TYPE)
 
 # `L` is unsigned in the errata RabbitMQ publishes and signed in RabbitMQ; unsigned loses nothing.
 _FIXED: dict[int, Callable[[bytes], Value]] = {
+    ord("t"): lambda octets: octets != b"\0",
+    ord("x"): lambda octets: octets[_SIZE_OCTETS:],
     ord("b"): _integer(Int8, signed=True),
     ord("B"): _integer(UInt8, signed=False),
     ord("s"): _integer(Int16, signed=True),

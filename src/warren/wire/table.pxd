@@ -1,0 +1,42 @@
+cimport cython
+from libc.stdint cimport uint32_t
+
+cdef Py_ssize_t _DEPTH_MAX
+cdef Py_ssize_t _SIZE_OCTETS
+cdef unsigned char _VARIABLE
+cdef unsigned char _UNKNOWN
+cdef unsigned char _STRING
+cdef unsigned char _TABLE
+cdef unsigned char _ARRAY
+cdef unsigned char _VOID
+cdef bytes _SIZES
+cdef dict _FIXED
+
+cpdef dict decode_table(bytes octets, Py_ssize_t start, Py_ssize_t end)
+cpdef check_table(bytes octets, Py_ssize_t start, Py_ssize_t end)
+
+@cython.locals(octets='const unsigned char*', at=Py_ssize_t, value_at=Py_ssize_t, table=dict, key=str)
+cdef dict _entries(bytes data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t depth)
+
+@cython.locals(octets='const unsigned char*', at=Py_ssize_t, value_at=Py_ssize_t, elements=list)
+cdef list _elements(bytes data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t depth)
+
+@cython.locals(at=Py_ssize_t)
+cdef Py_ssize_t _check_entries(
+    const unsigned char* octets, Py_ssize_t start, Py_ssize_t end, Py_ssize_t depth) except -1
+
+@cython.locals(at=Py_ssize_t)
+cdef Py_ssize_t _check_elements(
+    const unsigned char* octets, Py_ssize_t start, Py_ssize_t end, Py_ssize_t depth) except -1
+
+@cython.locals(kind='unsigned char', value_end=Py_ssize_t)
+cdef Py_ssize_t _check_value(
+    const unsigned char* octets, Py_ssize_t at, Py_ssize_t end, Py_ssize_t depth) except -1
+
+@cython.locals(size=Py_ssize_t, room=Py_ssize_t)
+cdef Py_ssize_t _size(const unsigned char* octets, Py_ssize_t at, Py_ssize_t end) except -1
+
+@cython.locals(octets='const unsigned char*', kind='unsigned char')
+cdef object _value(bytes data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t depth)
+
+cdef uint32_t _u32(const unsigned char* octets, Py_ssize_t at) noexcept
