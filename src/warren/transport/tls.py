@@ -132,9 +132,9 @@ def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
     """Only the versions and ciphers that are asked for."""
     context.minimum_version = min(_VERSIONS[name][0] for name in settings.versions)
     context.maximum_version = max(_VERSIONS[name][0] for name in settings.versions)
-    for name, (_, exclusion) in _VERSIONS.items():
+    for name, (version, exclusion) in _VERSIONS.items():
         # Only a hole between the two needs an exclusion; the bounds do the rest.
-        if name not in settings.versions and context.minimum_version < _VERSIONS[name][0]:
+        if context.minimum_version < version < context.maximum_version and name not in settings.versions:
             context.options |= exclusion
     # The suites of TLS 1.3 have names of their own, and Python cannot choose among them.
     ciphers = [name for name in settings.ciphers if not name.startswith("TLS_")]
