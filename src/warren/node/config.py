@@ -1,0 +1,122 @@
+"""The configuration of a node: defaults, then the file, then the environment, then the command line."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import TypeVar, cast
+
+from warren.node import config_file, no_effect, settings
+from warren.node.config_file import ConfigError, Entry
+from warren.node.settings import Family, Setting
+from warren.node.values import ValueRefused
+
+Value = TypeVar("Value")
+
+ENVIRONMENT_PREFIX = "WARREN_"
+# Read by the build and by the command line, or set by Kubernetes for a service of this name.
+_OTHER_VARIABLES = frozenset({"PURE", "COMPILED", "CONFIG", "HOST", "PORT"})
+
+# What older files call a setting.
+_ALIASES = {
+    "management.listener.port": "management.tcp.port",
+    "management.listener.ip": "management.tcp.ip",
+    "vm_memory_high_watermark": "vm_memory_high_watermark.relative",
+    "disk_free_limit": "disk_free_limit.absolute",
+    "log.level": "log.default.level",
+}
+
+
+class Config:
+    """What every setting is, and what the operator should be told about it."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._values: dict[str, object] = {}
+        self._families: dict[str, dict[str, object]] = {}
+        self.warnings: list[str] = []
+        for entry in entries:
+            self._assign(entry)
+
+    def get(self, setting: Setting[Value]) -> Value:
+        """The value of `setting`, or its default."""
+        return cast(Value, self._values.get(setting.key, setting.default))
+
+    def family(self, family: Family[Value]) -> dict[str, Value]:
+        """The values of `family` by name; the defaults if none of them is set."""
+        return cast(dict[str, Value], self._families.get(family.key, family.default))
+
+    def is_set(self, setting: Setting[Value] | Family[Value]) -> bool:
+        """Somebody has chosen a value."""
+        return setting.key in self._values or setting.key in self._families
+
+    def _assign(self, entry: Entry) -> None:
+        key = _ALIASES.get(entry.key, entry.key)
+        setting = _SETTINGS.get(key)
+        if isinstance(setting, Setting):
+            self._values[setting.key] = _parse(setting, entry)
+        elif isinstance(setting, Family) and entry.value.lower() == "none":
+            self._families[setting.key] = {}
+        elif (family := _family(key)) is not None:
+            setting = family
+            name = key[len(family.key) + 1 :].replace("\\.", ".")
+            self._families.setdefault(family.key, {})[name] = _parse(family, entry)
+        elif not no_effect.is_listed(key):
+            raise ConfigError(f"{entry.place}: unknown key {entry.key!r}{_suggestion(key)}")
+        if setting is None or not setting.has_effect:
+            self.warnings.append(f"{entry.place}: {entry.key} has no effect yet")
+
+
+def load(file: str, environment: Mapping[str, str], flags: Iterable[Entry] = ()) -> Config:
+    """Everything in order of precedence; an empty `file` is none."""
+    entries = config_file.read(file) if file else []
+    found, warnings = _environment(environment)
+    config = Config([*entries, *found, *flags])
+    config.warnings.extend(warnings)
+    return config
+
+
+def _environment(environment: Mapping[str, str]) -> tuple[list[Entry], list[str]]:
+    """WARREN_LISTENERS_TCP_DEFAULT is listeners.tcp.default; an unknown variable is only warned of."""
+    entries: list[Entry] = []
+    warnings: list[str] = []
+    for variable, value in sorted(environment.items()):
+        if not variable.startswith(ENVIRONMENT_PREFIX):
+            continue
+        name = variable[len(ENVIRONMENT_PREFIX) :]
+        key = _VARIABLES.get(name) or _family_key(name)
+        if key is not None:
+            entries.append(Entry(key, value, variable))
+        elif name not in _OTHER_VARIABLES and not name.startswith(("PORT_", "SERVICE_")):
+            warnings.append(f"{variable}: no such setting")
+    return entries, warnings
+
+
+def _family_key(name: str) -> str | None:
+    for family in _FAMILIES:
+        start = _variable(family.key) + "_"
+        if name.startswith(start):
+            return f"{family.key}.{name[len(start) :].lower()}"
+    return None
+
+
+def _family(key: str) -> Family[object] | None:
+    return next((family for family in _FAMILIES if key.startswith(family.key + ".")), None)
+
+
+def _parse(setting: Setting[object] | Family[object], entry: Entry) -> object:
+    try:
+        return setting.parse(entry.value)
+    except ValueRefused as error:
+        raise ConfigError(f"{entry.place}: {entry.key} {error}") from error
+
+
+def _suggestion(key: str) -> str:
+    close = get_close_matches(key, _SETTINGS, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _variable(key: str) -> str:
+    return key.upper().replace(".", "_")
+
+
+_SETTINGS: dict[str, Setting[object] | Family[object]] = {setting.key: setting for setting in settings.ALL}
+_FAMILIES = tuple(setting for setting in settings.ALL if isinstance(setting, Family))
+_VARIABLES = {_variable(key): key for key in _SETTINGS}

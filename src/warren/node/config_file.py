@@ -1,0 +1,80 @@
+"""Reads a configuration file: rabbitmq.conf's `key = value` lines, or TOML.
+
+Both give the same: a list of keys with dots and their values as text, each with the place it came from.
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+_LINE = re.compile(r"(?P<key>[^=#\s]+)\s*=\s*(?P<value>.*)")
+_QUOTED = re.compile(r"""(?P<quote>['"])(?P<value>.*)(?P=quote)\s*(#.*)?""")
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text names the place and the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One assignment, and where it stands."""
+
+    key: str
+    value: str
+    place: str
+
+
+def read(name: str) -> list[Entry]:
+    """Every assignment in the file `name`, in order."""
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot read the configuration file {name!r}: {reason}") from error
+    if name.endswith(".toml"):
+        return _read_toml(name, text)
+    return _read_lines(name, text)
+
+
+def _read_lines(name: str, text: str) -> list[Entry]:
+    entries: list[Entry] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        match = _LINE.fullmatch(stripped)
+        if match is None:
+            raise ConfigError(f"{name}:{number}: not of the form 'key = value'")
+        entries.append(Entry(match["key"], _value(match["value"]), f"{name}:{number}"))
+    return entries
+
+
+def _value(written: str) -> str:
+    """The value without its quotes, or without the comment behind it: elsewhere `#` begins one."""
+    quoted = _QUOTED.fullmatch(written)
+    if quoted is not None:
+        return quoted["value"]
+    return written.partition("#")[0].rstrip()
+
+
+def _read_toml(name: str, text: str) -> list[Entry]:
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name}: {error}") from error
+    return _flatten(name, "", tree)
+
+
+def _flatten(name: str, prefix: str, value: object) -> list[Entry]:
+    """Tables become keys with dots, and arrays keys with numbers from 1, as rabbitmq.conf writes them."""
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    elif isinstance(value, list):
+        pairs = [(str(at), item) for at, item in enumerate(value, 1)]
+    else:
+        written = str(value).lower() if isinstance(value, bool) else str(value)
+        return [Entry(prefix, written, name)]
+    return [
+        entry for key, item in pairs for entry in _flatten(name, f"{prefix}.{key}" if prefix else key, item)
+    ]

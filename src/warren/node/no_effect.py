@@ -1,0 +1,58 @@
+"""Keys of RabbitMQ that Warren takes without doing anything: each is named in a warning at the start.
+
+A key counts if it is listed or begins with a listed one and a dot. What would change what clients see, if
+it were ignored in silence, is why the warning is there; a key that is nobody's is an error instead.
+"""
+
+NAMES = (
+    # Erlang, Mnesia and clustering between RabbitMQ nodes.
+    "erlang", "distribution", "net_ticktime", "cluster_formation", "cluster_keepalive_interval",
+    "cluster_partition_handling", "mnesia_table_loading_retry_limit", "mnesia_table_loading_retry_timeout",
+    "mirroring_sync_batch_size", "mirroring_sync_max_throughput", "hipe_compile", "delegate_count",
+    "background_gc_enabled", "background_gc_target_interval", "default_worker_pool_size", "sysmon_handler",
+    "socket_writer", "raft", "quorum_queue", "classic_queue", "vhost_restart_strategy", "aws",
+    "message_store_shutdown_timeout", "vm_memory_calculation_strategy", "khepri_default_timeout",
+    "vm_memory_high_watermark_paging_ratio", "memory_monitor_interval",
+    "total_memory_available_override_value", "queue_index_embed_msgs_below",
+    "queue_leader_locator", "queue_master_locator", "reverse_dns_lookups",
+    # Listening.
+    "num_acceptors", "ssl_allow_poodle_attack",
+    "tcp_listen_options.buffer", "tcp_listen_options.delay_send", "tcp_listen_options.dontroute",
+    "tcp_listen_options.exit_on_close", "tcp_listen_options.fd", "tcp_listen_options.high_msgq_watermark",
+    "tcp_listen_options.high_watermark", "tcp_listen_options.linger", "tcp_listen_options.low_msgq_watermark",
+    "tcp_listen_options.low_watermark", "tcp_listen_options.priority", "tcp_listen_options.recbuf",
+    "tcp_listen_options.send_timeout", "tcp_listen_options.send_timeout_close",
+    "tcp_listen_options.sndbuf", "tcp_listen_options.tos",
+    "ssl_options.bypass_pem_cache", "ssl_options.cacerts", "ssl_options.cert", "ssl_options.key",
+    "ssl_options.client_renegotiation", "ssl_options.crl_check", "ssl_options.depth", "ssl_options.dh",
+    "ssl_options.dhfile", "ssl_options.honor_ecc_order", "ssl_options.log_alert", "ssl_options.log_level",
+    "ssl_options.psk_identity", "ssl_options.reuse_sessions", "ssl_options.secure_renegotiate",
+    # Statistics and the management plug-ins.
+    "collect_statistics", "collect_statistics_interval", "management_agent", "motd_file", "product",
+    "management.cors", "management.csp", "management.db_cache_multiplier", "management.disable_basic_auth",
+    "management.disable_stats", "management.enable_queue_totals", "management.enable_uaa",
+    "management.headers", "management.hsts", "management.http", "management.http_log_dir",
+    "management.listener", "management.login_session_timeout", "management.path_prefix",
+    "management.rates_mode", "management.sample_retention_policies", "management.ssl", "management.tcp",
+    "management.uaa_client_id", "management.uaa_location", "prometheus.path", "prometheus.ssl",
+    "prometheus.tcp", "prometheus.return_per_object_metrics",
+    "prometheus.filter_aggregated_queue_metrics_pattern", "event_exchange", "deprecated_features",
+    "definitions.hashing", "definitions.https", "definitions.tls", "definitions.skip_if_unchanged",
+    # Passwords and other ways to log in.
+    "password_hashing_module", "credential_validator", "auth_backends", "auth_cache", "auth_http",
+    "auth_ldap", "auth_oauth2", "trust_store", "anonymous_login_user", "anonymous_login_pass",
+    # What is logged where, beyond the console and one file.
+    "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.federation",
+    "log.file", "log.journald", "log.mirroring", "log.queue", "log.ra", "log.syslog", "log.upgrade",
+    # Other protocols.
+    "amqp1_0", "mqtt", "stomp", "stream", "web_mqtt", "web_stomp",
+)  # fmt: skip
+
+
+def is_listed(key: str) -> bool:
+    """Whether `key` is one of these."""
+    parts = key.split(".")
+    return any(".".join(parts[:count]) in _NAMES for count in range(1, len(parts) + 1))
+
+
+_NAMES = frozenset(NAMES)

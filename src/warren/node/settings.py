@@ -1,0 +1,175 @@
+"""Every setting, declared once: its key, its default, how it is written, and what it is for.
+
+The keys are RabbitMQ's wherever it has one. `no_effect.py` lists those that are only accepted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from warren import limits
+from warren.node.values import Address, address, boolean, choice, fraction, integer, size, text, unless
+from warren.transport.certificates import LoginFrom
+from warren.transport.tls import VERSION_NAMES
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[Value]):
+    """One key with one value."""
+
+    key: str
+    default: Value
+    parse: Callable[[str], Value]
+    reason: str
+    # Kept for what is not built yet; whoever sets it is told so.
+    has_effect: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Family(Generic[Value]):
+    """Keys with a common beginning: `key.name = value`, and `key = none` for none at all."""
+
+    key: str
+    default: dict[str, Value]
+    parse: Callable[[str], Value]
+    reason: str
+    has_effect: bool = True
+
+
+_MS = integer(0, 2**32 - 1)
+_LOGIN_SOURCES = {source.value: source for source in LoginFrom} | {
+    "subject_alt_name": LoginFrom.SUBJECT_ALTERNATIVE_NAME
+}
+_LEVELS = {
+    "debug": "DEBUG", "info": "INFO", "notice": "INFO", "warning": "WARNING", "error": "ERROR",
+    "critical": "CRITICAL", "alert": "CRITICAL", "emergency": "CRITICAL", "none": "NONE",
+}  # fmt: skip
+
+# --- where ------------------------------------------------------------------------------------
+TCP = Family("listeners.tcp", {"default": Address("", 5672)}, address, "where clients connect in the clear")
+TLS: Family[Address] = Family("listeners.ssl", {}, address, "where clients connect with TLS")
+BACKLOG = Setting("tcp_listen_options.backlog", 1024, integer(1, 65_535), "clients waiting to be accepted")
+NODELAY = Setting("tcp_listen_options.nodelay", True, boolean, "small frames leave at once")
+KEEPALIVE = Setting("tcp_listen_options.keepalive", False, boolean, "the kernel looks for dead clients")
+PROXY_PROTOCOL = Setting("proxy_protocol", False, boolean, "every client comes through a load balancer")
+MANAGEMENT_HOST = Setting("management.tcp.ip", "", text, "where the HTTP API listens")
+MANAGEMENT_PORT = Setting("management.tcp.port", 15_672, integer(0, 65_535), "where the HTTP API listens")
+PROMETHEUS_HOST = Setting("prometheus.tcp.ip", "", text, "where metrics are read")
+PROMETHEUS_PORT = Setting("prometheus.tcp.port", 15_692, integer(0, 65_535), "where metrics are read")
+DATA_DIRECTORY = Setting("data_dir", "", text, "what survives a restart; none without it")
+
+# --- clients ----------------------------------------------------------------------------------
+CONNECTIONS_MAX: Setting[int | None] = Setting(
+    "connection_max", None, unless(("infinity",), integer(0)), "connections open at once on this node"
+)
+HEARTBEAT = Setting("heartbeat", limits.HEARTBEAT_S, integer(0, 65_535), "seconds proposed to clients")
+FRAME_SIZE = Setting(
+    "frame_max", limits.FRAME_SIZE_MAX, integer(limits.FRAME_SIZE_MIN, 2**28), "octets proposed to clients"
+)
+FRAME_SIZE_HANDSHAKE = Setting(
+    "initial_frame_max", limits.FRAME_SIZE_HANDSHAKE, integer(4096, 2**24), "octets before connection.tune"
+)
+CHANNELS = Setting("channel_max", limits.CHANNELS_MAX, integer(0, 65_535), "channels proposed to clients")
+MESSAGE_SIZE = Setting(
+    "max_message_size", limits.MESSAGE_SIZE_MAX, integer(0, 2**29), "octets of the largest message taken"
+)
+HANDSHAKE = Setting("handshake_timeout", limits.HANDSHAKE_MS, _MS, "milliseconds to come in")
+TLS_HANDSHAKE = Setting("ssl_handshake_timeout", limits.TLS_HANDSHAKE_MS, _MS, "milliseconds for TLS")
+CONSUMER_TIMEOUT: Setting[int | None] = Setting(
+    "consumer_timeout",
+    1_800_000,
+    unless(("undefined", "infinity"), _MS),
+    "milliseconds a delivery may be unsettled",
+)
+SHUTDOWN_GRACE = Setting("shutdown_grace", 5_000, _MS, "milliseconds for clients to leave at a stop")
+
+# --- TLS --------------------------------------------------------------------------------------
+CERTIFICATE_FILE = Setting("ssl_options.certfile", "", text, "the certificate and its chain, PEM")
+KEY_FILE = Setting("ssl_options.keyfile", "", text, "the certificate's key, PEM")
+AUTHORITY_FILE = Setting("ssl_options.cacertfile", "", text, "who signs clients' certificates, PEM")
+KEY_PASSWORD = Setting("ssl_options.password", "", text, "opens the key")
+VERIFY = Setting(
+    "ssl_options.verify",
+    False,
+    choice({"verify_peer": True, "verify_none": False}),
+    "whether clients are asked for a certificate",
+)
+CERTIFICATE_REQUIRED = Setting(
+    "ssl_options.fail_if_no_peer_cert", False, boolean, "whether they must have one"
+)
+OWN_CIPHER_ORDER = Setting("ssl_options.honor_cipher_order", True, boolean, "the server's order counts")
+TLS_VERSIONS = Family(
+    "ssl_options.versions",
+    {"1": "tlsv1.2", "2": "tlsv1.3"},
+    choice({name: name for name in VERSION_NAMES}),
+    "protocol versions spoken",
+)
+CIPHERS: Family[str] = Family("ssl_options.ciphers", {}, text, "ciphers of TLS 1.2, best first")
+LOGIN_FROM = Setting(
+    "ssl_cert_login_from",
+    LoginFrom.DISTINGUISHED_NAME,
+    choice(_LOGIN_SOURCES),
+    "where a certificate has the user's name",
+)
+LOGIN_SAN_TYPE = Setting(
+    "ssl_cert_login_san_type",
+    "dns",
+    choice({name: name for name in ("dns", "ip", "email", "uri", "other_name")}),
+    "which kind of alternative name",
+)
+LOGIN_SAN_INDEX = Setting("ssl_cert_login_san_index", 0, integer(0, 1000), "which one of them, from 0")
+
+# --- users and what exists at first -----------------------------------------------------------
+MECHANISMS = Family(
+    "auth_mechanisms",
+    {"1": "PLAIN", "2": "AMQPLAIN"},
+    choice({name.lower(): name for name in ("PLAIN", "AMQPLAIN", "EXTERNAL")}),
+    "ways to log in, in order of preference",
+)
+LOOPBACK_USERS = Family("loopback_users", {"guest": True}, boolean, "users let in from this machine only")
+DEFAULT_USER = Setting("default_user", "guest", text, "made when there is nobody yet")
+DEFAULT_PASSWORD = Setting("default_pass", "guest", text, "its password")
+DEFAULT_VHOST = Setting("default_vhost", "/", text, "made when there is none yet")
+DEFAULT_CONFIGURE = Setting("default_permissions.configure", ".*", text, "what it may configure there")
+DEFAULT_READ = Setting("default_permissions.read", ".*", text, "what it may read there")
+DEFAULT_WRITE = Setting("default_permissions.write", ".*", text, "what it may write there")
+DEFAULT_TAGS = Family("default_user_tags", {"administrator": True}, boolean, "its tags")
+DEFINITIONS = Setting("load_definitions", "", text, "a definitions file, or a folder of them, read at start")
+DEFINITIONS_OLD = Setting("management.load_definitions", "", text, "the same, as older files write it")
+DEFINITIONS_BACKEND = Setting(
+    "definitions.import_backend",
+    "",
+    choice({"local_filesystem": "local_filesystem", "local": "local_filesystem"}),
+    "where definitions come from",
+)
+DEFINITIONS_PATH = Setting("definitions.local.path", "", text, "the same as load_definitions")
+CLUSTER_NAME = Setting("cluster_name", "", text, "what clients and people are told")
+
+# --- log --------------------------------------------------------------------------------------
+LOG_CONSOLE = Setting("log.console", True, boolean, "lines go to standard error")
+LOG_CONSOLE_LEVEL = Setting("log.console.level", "", choice(_LEVELS), "the least that goes there")
+LOG_LEVEL = Setting("log.default.level", "INFO", choice(_LEVELS), "the least that is logged")
+LOG_CONNECTION_LEVEL = Setting("log.connection.level", "", choice(_LEVELS), "the same, of clients")
+LOG_FILE = Setting("log.file", "", text, "lines go to this file too; false for none")
+LOG_FILE_LEVEL = Setting("log.file.level", "", choice(_LEVELS), "the least that goes there")
+LOG_DIRECTORY = Setting("log.dir", "", text, "where that file is")
+
+# --- read, and kept for what is not built yet ---------------------------------------------------
+MEMORY_RELATIVE = Setting(
+    "vm_memory_high_watermark.relative", 0.6, fraction, "share of memory above which publishers wait", False
+)
+MEMORY_ABSOLUTE: Setting[int | None] = Setting(
+    "vm_memory_high_watermark.absolute", None, size, "memory above which publishers wait", False
+)
+DISK_ABSOLUTE: Setting[int | None] = Setting(
+    "disk_free_limit.absolute", None, size, "free disk below which they wait", False
+)
+DISK_RELATIVE: Setting[float | None] = Setting(
+    "disk_free_limit.relative", None, fraction, "the same, in memories", False
+)
+
+ALL: tuple[Setting[object] | Family[object], ...] = tuple(
+    value for value in dict(globals()).values() if isinstance(value, (Setting, Family))
+)

@@ -1,0 +1,104 @@
+"""How the values of settings are written: numbers, sizes, addresses, as rabbitmq.conf has them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+Choice = TypeVar("Choice")
+
+# Decimal and binary units as RabbitMQ reads them: kB is 1,000 and k or KiB 1,024.
+_UNITS = {
+    "": 1, "b": 1,
+    "k": 2**10, "kib": 2**10, "kb": 10**3,
+    "m": 2**20, "mib": 2**20, "mb": 10**6,
+    "g": 2**30, "gib": 2**30, "gb": 10**9,
+    "t": 2**40, "tib": 2**40, "tb": 10**12,
+}  # fmt: skip
+_SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
+_BOOLEANS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+
+
+class ValueRefused(Exception):
+    """The text is no value of this setting; the message says what would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; an empty host is every interface."""
+
+    host: str
+    port: int
+
+
+def text(value: str) -> str:
+    """Any text."""
+    return value
+
+
+def boolean(value: str) -> bool:
+    """true or false."""
+    try:
+        return _BOOLEANS[value.lower()]
+    except KeyError:
+        raise ValueRefused("must be true or false") from None
+
+
+def integer(minimum: int, maximum: int = 2**63 - 1) -> Callable[[str], int]:
+    """A whole number between two bounds."""
+
+    def parse(value: str) -> int:
+        if not re.fullmatch(r"-?\d{1,19}", value) or not minimum <= int(value) <= maximum:
+            raise ValueRefused(f"must be a number from {minimum} to {maximum}")
+        return int(value)
+
+    return parse
+
+
+def fraction(value: str) -> float:
+    """A number from 0 up."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e6:
+        raise ValueRefused("must be a number such as 0.4")
+    return number
+
+
+def size(value: str) -> int:
+    """Octets, with or without a unit: 67108864, 64MiB, 1GB."""
+    match = _SIZE.fullmatch(value)
+    unit = _UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        raise ValueRefused("must be a size such as 64MB or 1GiB")
+    return int(match[1]) * unit
+
+
+def choice(choices: dict[str, Choice]) -> Callable[[str], Choice]:
+    """One of a few words."""
+
+    def parse(value: str) -> Choice:
+        try:
+            return choices[value.lower()]
+        except KeyError:
+            raise ValueRefused(f"must be one of {', '.join(choices)}") from None
+
+    return parse
+
+
+def unless(words: tuple[str, ...], parse: Callable[[str], int]) -> Callable[[str], int | None]:
+    """A number, or one of `words` for none."""
+
+    def parse_optional(value: str) -> int | None:
+        return None if value.lower() in words else parse(value)
+
+    return parse_optional
+
+
+def address(value: str) -> Address:
+    """A port, or a host and a port: 5672, 127.0.0.1:5672, ::1:5672, [::1]:5672."""
+    host, _, port = value.rpartition(":")
+    if not re.fullmatch(r"\d{1,5}", port) or int(port) > 65_535:
+        raise ValueRefused("must be a port, or an address and a port such as 127.0.0.1:5672")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))

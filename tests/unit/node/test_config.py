@@ -1,0 +1,162 @@
+"""Settings from every source."""
+
+from pathlib import Path
+
+import pytest
+
+from warren.node import settings
+from warren.node.config import Config, load
+from warren.node.config_file import ConfigError, Entry
+from warren.node.values import Address
+from warren.transport.certificates import LoginFrom
+
+RABBITMQ_CONF = r"""
+# an ordinary file
+listeners.tcp.default = 5673   ## a comment
+listeners.tcp.1 = ::1:5674
+listeners.ssl.2 = 127.0.0.1:5671
+heartbeat=30
+default_user = bob
+default_pass = 'p#ss "word"'
+default_user_tags.administrator = true
+default_user_tags.monitoring = true
+loopback_users.guest = false
+ssl_options.certfile = /etc/warren/a certificate.pem
+ssl_options.verify = verify_peer
+ssl_options.versions.1 = tlsv1.3
+ssl_cert_login_from = common_name
+consumer_timeout = undefined
+vm_memory_high_watermark.absolute = 1GB
+disk_free_limit.absolute = 64MiB
+auth_mechanisms.1 = EXTERNAL
+auth_mechanisms.2 = PLAIN
+num_acceptors.tcp = 10
+queue_index_embed_msgs_below = 4kB
+management.tcp.port = 15673
+"""
+
+
+def write(folder: Path, text: str, name: str = "rabbitmq.conf") -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_rabbitmq_conf_is_understood(tmp_path: Path) -> None:
+    config = load(write(tmp_path, RABBITMQ_CONF), {})
+    assert config.family(settings.TCP) == {"default": Address("", 5673), "1": Address("::1", 5674)}
+    assert config.family(settings.TLS) == {"2": Address("127.0.0.1", 5671)}
+    assert config.get(settings.HEARTBEAT) == 30
+    assert config.get(settings.DEFAULT_USER) == "bob"
+    assert config.get(settings.DEFAULT_PASSWORD) == 'p#ss "word"'
+    assert config.family(settings.DEFAULT_TAGS) == {"administrator": True, "monitoring": True}
+    assert config.family(settings.LOOPBACK_USERS) == {"guest": False}
+    assert config.get(settings.CERTIFICATE_FILE) == "/etc/warren/a certificate.pem"
+    assert config.get(settings.VERIFY) is True
+    assert config.family(settings.TLS_VERSIONS) == {"1": "tlsv1.3"}
+    assert config.get(settings.LOGIN_FROM) is LoginFrom.COMMON_NAME
+    assert config.get(settings.CONSUMER_TIMEOUT) is None
+    assert config.get(settings.MEMORY_ABSOLUTE) == 10**9
+    assert config.get(settings.DISK_ABSOLUTE) == 64 * 2**20
+    assert list(config.family(settings.MECHANISMS).values()) == ["EXTERNAL", "PLAIN"]
+    assert config.get(settings.MANAGEMENT_PORT) == 15673
+    assert config.get(settings.FRAME_SIZE) == 131_072
+
+
+def test_what_has_no_effect_is_named_in_a_warning(tmp_path: Path) -> None:
+    warnings = load(write(tmp_path, RABBITMQ_CONF), {}).warnings
+    assert [warning.split(": ")[1] for warning in warnings] == [
+        f"{key} has no effect yet"
+        for key in (
+            "vm_memory_high_watermark.absolute",
+            "disk_free_limit.absolute",
+            "num_acceptors.tcp",
+            "queue_index_embed_msgs_below",
+        )
+    ]
+
+
+def test_the_same_in_toml(tmp_path: Path) -> None:
+    text = """
+    heartbeat = 30
+    auth_mechanisms = ["EXTERNAL", "PLAIN"]
+    [listeners]
+    tcp = {default = 5673, 1 = "::1:5674"}
+    [ssl_options]
+    fail_if_no_peer_cert = true
+    """
+    config = load(write(tmp_path, text, "warren.toml"), {})
+    assert config.family(settings.TCP) == {"default": Address("", 5673), "1": Address("::1", 5674)}
+    assert config.family(settings.MECHANISMS) == {"1": "EXTERNAL", "2": "PLAIN"}
+    assert config.get(settings.HEARTBEAT) == 30
+    assert config.get(settings.CERTIFICATE_REQUIRED) is True
+
+
+def test_the_environment_comes_over_the_file_and_the_command_line_over_both(tmp_path: Path) -> None:
+    file = write(tmp_path, "heartbeat = 30\nlisteners.tcp.default = 1\nchannel_max = 5\n")
+    environment = {"WARREN_HEARTBEAT": "40", "WARREN_LISTENERS_TCP_DEFAULT": "2", "PATH": "x"}
+    config = load(file, environment)
+    assert config.get(settings.HEARTBEAT) == 40
+    assert config.get(settings.CHANNELS) == 5
+    assert config.family(settings.TCP) == {"default": Address("", 2)}
+    flags = [Entry("listeners.tcp", "none", "--port"), Entry("listeners.tcp.default", "3", "--port")]
+    assert load(file, environment, flags).family(settings.TCP) == {"default": Address("", 3)}
+
+
+def test_an_unknown_variable_is_only_warned_of_and_those_of_kubernetes_are_not() -> None:
+    environment = {
+        "WARREN_NONSENSE": "1",
+        "WARREN_PORT": "tcp://10.0.0.1:5672",
+        "WARREN_PORT_5672_TCP": "tcp://10.0.0.1:5672",
+        "WARREN_SERVICE_HOST": "10.0.0.1",
+    }
+    assert load("", environment).warnings == ["WARREN_NONSENSE: no such setting"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("heartbeet = 60", "unknown key 'heartbeet' (did you mean 'heartbeat'?)"),
+        (
+            "ssl_options.certifle = x",
+            "unknown key 'ssl_options.certifle' (did you mean 'ssl_options.certfile'?)",
+        ),
+        ("zzz = x", "unknown key 'zzz'"),
+        ("heartbeat = soon", "heartbeat must be a number from 0 to 65535"),
+        ("heartbeat = 65536", "heartbeat must be a number from 0 to 65535"),
+        ("frame_max = 4095", "frame_max must be a number from 4096 to 268435456"),
+        ("listeners.tcp.default = localhost", "listeners.tcp.default must be a port"),
+        ("listeners.tcp.default = 65536", "listeners.tcp.default must be a port"),
+        ("vm_memory_high_watermark.absolute = 1XB", "vm_memory_high_watermark.absolute must be a size"),
+        ("proxy_protocol = maybe", "proxy_protocol must be true or false"),
+        ("ssl_options.verify = always", "ssl_options.verify must be one of verify_peer, verify_none"),
+        ("no equals sign", "not of the form 'key = value'"),
+        ("= 5", "not of the form 'key = value'"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    file = write(tmp_path, f"# one\n\n{line}\n")
+    with pytest.raises(ConfigError) as caught:
+        load(file, {})
+    assert str(caught.value).startswith(f"{file}:3: {message}")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read the configuration file '.*nowhere': No such file"):
+        load(str(tmp_path / "nowhere"), {})
+    with pytest.raises(ConfigError, match=r"warren\.toml: "):
+        load(write(tmp_path, "a = = 1", "warren.toml"), {})
+
+
+def test_none_empties_a_family() -> None:
+    config = Config([Entry("loopback_users", "none", "x"), Entry("listeners.tcp", "none", "x")])
+    assert config.family(settings.LOOPBACK_USERS) == {}
+    assert config.family(settings.TCP) == {}
+    config = Config([Entry(r"loopback_users.a\.b", "true", "x")])
+    assert config.family(settings.LOOPBACK_USERS) == {"a.b": True}
+
+
+def test_every_setting_has_a_reason_and_a_key_of_its_own() -> None:
+    keys = [setting.key for setting in settings.ALL]
+    assert len(keys) == len(set(keys)) > 50
+    assert all(setting.reason for setting in settings.ALL)

@@ -1,0 +1,58 @@
+"""How values are written."""
+
+import pytest
+
+from warren.node.values import Address, ValueRefused, address, fraction, integer, size, unless
+
+
+@pytest.mark.parametrize(
+    ("text", "octets"),
+    [
+        ("0", 0),
+        ("67108864", 2**26),
+        ("1kB", 1000),
+        ("1k", 1024),
+        ("1KiB", 1024),
+        ("64MB", 64 * 10**6),
+        ("64M", 64 * 2**20),
+        ("64MiB", 64 * 2**20),
+        ("1GB", 10**9),
+        ("2 GiB", 2 * 2**30),
+        ("1T", 2**40),
+    ],
+)
+def test_sizes_have_decimal_and_binary_units(text: str, octets: int) -> None:
+    assert size(text) == octets
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1", "1.5GB", "1 XB", "1GBx"])
+def test_other_sizes_are_refused(text: str) -> None:
+    with pytest.raises(ValueRefused):
+        size(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5672", Address("", 5672)),
+        ("127.0.0.1:5672", Address("127.0.0.1", 5672)),
+        ("::1:5672", Address("::1", 5672)),
+        ("[::1]:5672", Address("::1", 5672)),
+        (":::5672", Address("::", 5672)),
+        ("localhost:0", Address("localhost", 0)),
+    ],
+)
+def test_addresses(text: str, expected: Address) -> None:
+    assert address(text) == expected
+
+
+def test_numbers_keep_their_bounds() -> None:
+    assert integer(0, 5)("5") == 5
+    assert unless(("infinity",), integer(0, 5))("infinity") is None
+    assert fraction("0.4") == 0.4
+    for text in ("6", "-1", "x", "", "1_0", "9" * 30):
+        with pytest.raises(ValueRefused):
+            integer(0, 5)(text)
+    for text in ("x", "-0.1", "nan", "inf"):
+        with pytest.raises(ValueRefused):
+            fraction(text)
