@@ -1,0 +1,195 @@
+"""`warren perf`: puts a broker under load and prints what it costs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from warren.cli.perf import capacity
+from warren.cli.perf.crew import LoadFailed, Observer
+from warren.cli.perf.link import BrokerRefused
+from warren.cli.perf.load import Load
+from warren.cli.perf.report import as_json, print_progress, table
+from warren.cli.perf.result import Result, traffic_result
+from warren.cli.perf.traffic import run_traffic
+from warren.cli.perf.uri import DEFAULT_URI, Target, parse_uri
+
+# The traffic scenarios: what each shows, and how its defaults differ from those of a Load.
+PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "throughput": ("Publish and consume as fast as the broker goes.", {}),
+    "sync": (
+        "Fifty connections that wait for the confirm of each message before they send the next.",
+        {"producers": 50, "consumers": 50, "queues": 50, "confirm_window": 1},
+    ),
+    "fanout": (
+        "One producer, a fanout exchange and --queues queues; every delivery counts as a message.",
+        {"exchange_type": "fanout", "queues": 10, "consumers": 10},
+    ),
+    "topic": (
+        "A topic exchange with --bindings patterns, each of which matches one routing key in turn.",
+        {"exchange_type": "topic", "bindings": 1000},
+    ),
+    "writes": (
+        "One message per system call, from one producer that waits for nothing.",
+        {"messages_per_write": 1},
+    ),
+    "latency": (
+        "Publish at a fixed --rate; latency counts from when a message was due, late or not.",
+        {"rate": 5000},
+    ),
+}
+# The options of a traffic scenario: field of Load, what it means, its least value.
+NUMBERS = {
+    "size": ("octets of a body", 0),
+    "producers": ("publishing connections", 1),
+    "consumers": ("consuming connections", 0),
+    "queues": ("queues; producers and consumers are dealt out over them", 1),
+    "bindings": ("bindings of a topic exchange", 0),
+    "confirm_window": ("unconfirmed messages per producer; 0: without confirms", 0),
+    "ack_every": ("acknowledge in batches of so many; 0: automatically", 0),
+    "prefetch": ("unacknowledged messages per consumer; 0: no limit", 0),
+    "messages_per_write": ("messages per system call; 0: as many as fit", 0),
+    "in_flight_max": ("published but not consumed; 0: 32 MiB of them", 0),
+    "rate": ("messages per second of all producers; 0: as many as go", 0),
+    "processes": ("processes of this tool", 1),
+}
+DEFAULTS = {name: field.default for name, field in Load.__dataclass_fields__.items()}
+
+
+@click.group()
+def perf() -> None:
+    """Measure a broker: rates, latencies, and the processor time and memory that it takes.
+
+    Works against anything that speaks AMQP 0-9-1. With --broker-pid the broker's processor time per
+    message is printed beside this tool's own.
+    """
+
+
+def common_options() -> list[click.Parameter]:
+    """What every scenario can be told."""
+    return [
+        click.Option(
+            ["--uri"], default=DEFAULT_URI, envvar="WARREN_PERF_URI", show_default=True, help="the broker"
+        ),
+        click.Option(
+            ["--broker-pid"], type=int, multiple=True, help="a process of the broker; may be repeated"
+        ),
+        click.Option(["--json", "is_json"], is_flag=True, help="print JSON instead of a table"),
+        click.Option(["--quiet", "is_quiet"], is_flag=True, help="no progress on standard error"),
+    ]
+
+
+def number_option(name: str, text: str, minimum: int, default: Any) -> click.Option:
+    """An option that is a number of things."""
+    flag = "--" + name.replace("_", "-")
+    return click.Option([flag], type=click.IntRange(minimum), default=default, show_default=True, help=text)
+
+
+def seconds_option(name: str, text: str, default: float) -> click.Option:
+    """An option that is a time."""
+    return click.Option([name], type=click.FloatRange(0), default=default, show_default=True, help=text)
+
+
+DURATION = seconds_option("--duration", "seconds measured", 5.0)
+
+
+def _report(common: dict[str, Any], measure: Callable[[Target, Observer], Result]) -> None:
+    """Measure, and print what was found."""
+    pids = common["broker_pid"]
+    observer = Observer(pids) if common["is_quiet"] else Observer(pids, print_progress)
+    try:
+        result = measure(parse_uri(common["uri"]), observer)
+    except (LoadFailed, BrokerRefused, OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(as_json([result]) if common["is_json"] else table(result))
+
+
+def _split(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that every scenario has, and those of this one."""
+    names = ("uri", "broker_pid", "is_json", "is_quiet")
+    return {name: arguments[name] for name in names}, {
+        name: value for name, value in arguments.items() if name not in names
+    }
+
+
+def _add_traffic(name: str, text: str, preset: dict[str, Any]) -> None:
+    def run(**arguments: Any) -> None:
+        common, own = _split(arguments)
+        fixed = {"exchange_type": preset["exchange_type"]} if "exchange_type" in preset else {}
+        settings = {
+            "duration_s": own.pop("duration"),
+            "warmup_s": own.pop("warmup"),
+            "is_persistent": own.pop("persistent"),
+            **own,
+        }
+        shown = {key: value for key, value in settings.items() if value != DEFAULTS[key]}
+        _report(
+            common,
+            lambda target, observer: traffic_result(
+                name, shown, run_traffic(Load(target=target, **fixed, **settings), observer)
+            ),
+        )
+
+    defaults = DEFAULTS | preset
+    options: list[click.Parameter] = [
+        number_option(option, help_text, minimum, defaults[option])
+        for option, (help_text, minimum) in NUMBERS.items()
+    ]
+    options += [
+        click.Option(["--persistent"], is_flag=True, help="durable queues, persistent messages"),
+        seconds_option("--warmup", "seconds before the measurement", 1.0),
+        DURATION,
+    ]
+    perf.add_command(click.Command(name, params=options + common_options(), callback=run, help=text))
+
+
+def _add_capacity(
+    name: str, text: str, options: list[click.Parameter], measure: Callable[..., Result]
+) -> None:
+    def run(**arguments: Any) -> None:
+        common, own = _split(arguments)
+        _report(common, lambda target, observer: measure(target, observer=observer, **own))
+
+    perf.add_command(click.Command(name, params=options + common_options(), callback=run, help=text))
+
+
+def _backlog(target: Target, *, count: int, size: int, persistent: bool, observer: Observer) -> Result:
+    return capacity.measure_backlog(target, capacity.Backlog(count, size, persistent), observer)
+
+
+for _name, (_text, _preset) in PRESETS.items():
+    _add_traffic(_name, _text, _preset)
+_add_capacity(
+    "connections",
+    "Memory per connection: idle, with a channel, with a queue and a consumer.",
+    [number_option("count", "connections", 1, 1000)],
+    capacity.measure_connections,
+)
+_add_capacity(
+    "churn",
+    "Open a connection with a channel and close it, again and again.",
+    [number_option("processes", "processes that do so", 1, 2), DURATION],
+    capacity.measure_churn,
+)
+_add_capacity(
+    "declares",
+    "Declare queue after queue, each answered before the next.",
+    [click.Option(["--durable"], is_flag=True, help="durable queues"), DURATION],
+    capacity.measure_declares,
+)
+_add_capacity(
+    "queues",
+    "Memory per queue.",
+    [number_option("count", "queues", 1, 1000)],
+    capacity.measure_queues,
+)
+_add_capacity(
+    "backlog",
+    "Memory per waiting message, beside its body.",
+    [
+        number_option("count", "messages", 1, 100_000),
+        number_option("size", "octets of a body", 0, 16),
+        click.Option(["--persistent"], is_flag=True, help="a durable queue, persistent messages"),
+    ],
+    _backlog,
+)

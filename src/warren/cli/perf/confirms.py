@@ -1,0 +1,89 @@
+"""Counts publisher confirms from the bytes they arrive in."""
+
+import struct
+
+# basic.ack and basic.nack have one length:
+# type u8 | channel u16 | size u32 | class u16 | method u16 | delivery tag u64 | bits u8 | end u8
+CONFIRM = struct.Struct(">BHIHHQBB")
+CONFIRM_BYTES = CONFIRM.size
+BASIC = 60
+ACK = 80
+NACK = 120
+END = 0xCE
+_MULTIPLE_AT = CONFIRM_BYTES - 2
+_METHOD_AT = 10
+
+
+class UnexpectedBytes(Exception):
+    """Something other than a confirm arrived; `octets` begins with it."""
+
+    def __init__(self, octets: bytes) -> None:
+        super().__init__(f"{len(octets)} octets that are no confirm")
+        self.octets = octets
+
+
+class ConfirmCounter:
+    """How many publishes the broker has settled, in whatever order and however coalesced."""
+
+    __slots__ = ("_above", "_carry", "_mark", "nacked", "settled")
+
+    def __init__(self) -> None:
+        self.settled = 0
+        self.nacked = 0
+        self._mark = 0  # every publish up to here is settled
+        self._above: set[int] = set()  # and these, out of order
+        self._carry = b""
+
+    def feed(self, octets: bytes) -> int:
+        """Count the confirms in `octets`, which may end inside one; how many publishes they settled."""
+        if self._carry:
+            octets = self._carry + octets
+        whole = len(octets) - len(octets) % CONFIRM_BYTES
+        before = self.settled
+        if not self._is_run(octets, whole):
+            self._walk(octets[:whole])
+        self._carry = octets[whole:]
+        return self.settled - before
+
+    def _is_run(self, octets: bytes, whole: int) -> bool:
+        """Settle at once a run of single acks that goes on where the last one ended."""
+        count = whole // CONFIRM_BYTES
+        if not count or self._above or octets[_MULTIPLE_AT:whole:CONFIRM_BYTES].count(0) != count:
+            return False
+        if octets[_METHOD_AT:whole:CONFIRM_BYTES].count(ACK) != count:
+            return False
+        first, last = CONFIRM.unpack_from(octets), CONFIRM.unpack_from(octets, whole - CONFIRM_BYTES)
+        if (first[3], last[3]) != (BASIC, BASIC):
+            return False
+        if first[5] != self._mark + 1 or last[5] != self._mark + count:
+            return False
+        self._mark += count
+        self.settled += count
+        return True
+
+    def _walk(self, octets: bytes) -> None:
+        at = 0
+        for kind, _, size, class_id, method_id, tag, bits, end in CONFIRM.iter_unpack(octets):
+            if kind != 1 or size != 13 or class_id != BASIC or method_id not in (ACK, NACK) or end != END:
+                raise UnexpectedBytes(octets[at:])
+            settled = self._settle(tag, is_multiple=bool(bits & 1))
+            if method_id == NACK:
+                self.nacked += settled
+            at += CONFIRM_BYTES
+
+    def _settle(self, tag: int, *, is_multiple: bool) -> int:
+        """Count what a confirm of `tag` settles that nothing had settled before."""
+        if tag <= self._mark or tag in self._above:
+            return 0
+        before = self._mark + len(self._above)
+        if is_multiple:
+            self._mark = tag
+            self._above = {above for above in self._above if above > tag}
+        else:
+            self._above.add(tag)
+        while self._mark + 1 in self._above:
+            self._mark += 1
+            self._above.remove(self._mark)
+        settled = self._mark + len(self._above) - before
+        self.settled += settled
+        return settled

@@ -1,0 +1,97 @@
+"""A connection that consumes and counts."""
+
+from warren.cli.perf.deliveries import DeliveryCounter, Misaligned
+from warren.cli.perf.histogram import Histogram
+from warren.cli.perf.link import NOT_NOW, BrokerRefused, Link, reason
+from warren.cli.perf.paced import STAMPS
+from warren.cli.perf.settling import AckWriter, ack
+
+CHANNEL = 1
+RECEIVE_BYTES = 1 << 20
+
+
+class Consumer:
+    """Counts deliveries by their bytes and acknowledges every `ack_every`-th with all before it."""
+
+    def __init__(self, link: Link, buffer: bytearray, *, ack_every: int) -> None:
+        self.link = link
+        self.consumed = 0
+        self._socket = link.socket
+        self._buffer = buffer
+        self._octets = memoryview(buffer)
+        self._deliveries = DeliveryCounter()
+        self._ack_every = ack_every
+        self._ack_writer = AckWriter(CHANNEL)
+        self._acknowledged = 0
+        self._pending = b""
+
+    def receive(self, now_ns: int) -> None:
+        """Read and count deliveries."""
+        try:
+            received = self._socket.recv_into(self._buffer)
+        except NOT_NOW:
+            return
+        if not received:
+            raise BrokerRefused("the broker closed a consuming connection")
+        self.count(self._octets[:received], now_ns)
+
+    def count(self, octets: memoryview, now_ns: int) -> None:
+        """Count what is in `octets`, and acknowledge."""
+        try:
+            self.consumed = self._deliveries.feed(octets)
+        except Misaligned as misaligned:
+            raise BrokerRefused(reason(misaligned.octets)) from None
+        if self._ack_every:
+            self._acknowledge()
+
+    def flush(self) -> bool:
+        """Write pending acknowledgements; False if the socket does not take all of them."""
+        if self._pending:
+            try:
+                self._pending = self._pending[self._socket.send(self._pending) :]
+            except NOT_NOW:
+                return False
+        return not self._pending
+
+    def finish(self) -> None:
+        """Write the rest of the acknowledgements, so that the connection can say goodbye."""
+        if self._pending:
+            self._socket.settimeout(1)
+            self._socket.sendall(self._pending)
+
+    def _acknowledge(self) -> None:
+        tag = self.consumed - self.consumed % self._ack_every
+        if tag > self._acknowledged:
+            if self._ack_every == 1:
+                self._pending += self._ack_writer.up_to(self._acknowledged, tag)
+            else:
+                self._pending += ack(CHANNEL, tag, is_multiple=True)
+            self._acknowledged = tag
+
+
+class LatencyConsumer(Consumer):
+    """Reads the two timestamps of each message as well."""
+
+    def __init__(self, link: Link, buffer: bytearray, *, ack_every: int, measured_from_ns: int) -> None:
+        super().__init__(link, buffer, ack_every=ack_every)
+        self.since_due = Histogram()
+        self.since_sent = Histogram()
+        self._measured_from_ns = measured_from_ns
+        self._unread = b""  # the beginning of a delivery that has not arrived whole
+
+    def count(self, octets: memoryview, now_ns: int) -> None:
+        """Count what is in `octets`, and how old each message is."""
+        super().count(octets, now_ns)
+        length = self._deliveries.length
+        unread = self._unread + bytes(octets)
+        if not length:
+            self._unread = unread
+            return
+        at = 0
+        while len(unread) >= at + length:
+            due_ns, sent_ns = STAMPS.unpack_from(unread, at + self._deliveries.body_at)
+            if due_ns >= self._measured_from_ns:
+                self.since_due.record(now_ns - due_ns)
+                self.since_sent.record(now_ns - sent_ns)
+            at += length
+        self._unread = unread[at:]

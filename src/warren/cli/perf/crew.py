@@ -1,0 +1,153 @@
+"""The processes that put a broker under load together, from their start to their end."""
+
+import multiprocessing
+import multiprocessing.connection
+import resource
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.process import BaseProcess
+from typing import Generic, TypeVar
+
+from warren.cli.perf.board import Board, Phase, Seat, Totals
+from warren.cli.perf.usage import Usage, usage
+
+SETUP_S_MAX = 300
+STOP_S_MAX = 60
+PROGRESS_S = 1.0
+_POLL_S = 0.001
+
+Report = TypeVar("Report")
+
+
+class LoadFailed(Exception):
+    """The load could not be run; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Counters and costs, read together."""
+
+    at_s: float
+    totals: Totals
+    broker: Usage
+    client: tuple[Usage, ...]  # per process
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Whose processor time is the broker's, and who is told every second what was and what is."""
+
+    broker_pids: Sequence[int] = ()
+    on_progress: Callable[[Moment, Moment], None] = lambda before, now: None
+
+
+# A member is called in its own process with its seat at the board. It sets itself up and
+# returns what to run; that is called once all are ready, goes on while the board says so, and
+# returns what it measured.
+Member = Callable[[Seat], Callable[[], Report]]
+
+
+class Crew(Generic[Report]):
+    """One process per member, and the board they share."""
+
+    def __init__(self, members: Sequence[Member[Report]], observer: Observer) -> None:
+        context = multiprocessing.get_context("fork")  # at once, where spawn imports everything again
+        self.board = Board(len(members))
+        self._observer = observer
+        self._pipes: list[Pipe] = []
+        self._processes: list[BaseProcess] = []
+        for number, member in enumerate(members):
+            ours, theirs = context.Pipe()
+            process = context.Process(
+                target=_live, args=(member, Seat(self.board, number), theirs), daemon=True
+            )
+            process.start()
+            theirs.close()
+            self._pipes.append(ours)
+            self._processes.append(process)
+
+    def start(self, warmup_s: float) -> None:
+        """Wait until all are ready, and let them begin."""
+        for pipe in self._pipes:
+            self._receive(pipe, SETUP_S_MAX)
+        now_ns = time.monotonic_ns()
+        self.board.start_ns = now_ns
+        self.board.measured_from_ns = now_ns + int(warmup_s * 1e9)
+        self.board.phase = Phase.RUNNING
+
+    def watch(self, duration_s: float) -> None:
+        """Sleep, but report each second, and notice at once a process that fails."""
+        before = self.moment()
+        end_s = before.at_s + duration_s
+        while (remaining_s := end_s - time.monotonic()) > 0:
+            for pipe in multiprocessing.connection.wait(self._pipes, min(remaining_s, PROGRESS_S)):
+                assert isinstance(pipe, Pipe)
+                self._receive(pipe, 0)
+                raise LoadFailed("a process of the load tool ended before it was told to")
+            now = self.moment()
+            if now.at_s - before.at_s >= PROGRESS_S:
+                self._observer.on_progress(before, now)
+                before = now
+
+    def moment(self) -> Moment:
+        """What has been done, and what it has cost, up to now."""
+        totals = self.board.totals()
+        at_s = time.monotonic()
+        client = tuple(usage([process.pid]) for process in self._processes if process.pid is not None)
+        return Moment(at_s, totals, usage(self._observer.broker_pids), client)
+
+    def stop(self) -> list[Report]:
+        """Tell all to stop; what they measured."""
+        self.board.phase = Phase.STOPPED
+        return [self._receive(pipe, STOP_S_MAX) for pipe in self._pipes]
+
+    def end(self) -> None:
+        """End what still runs."""
+        self.board.phase = Phase.STOPPED
+        for process in self._processes:
+            process.join(STOP_S_MAX)
+            if process.is_alive():
+                process.terminate()
+                process.join()
+
+    def _receive(self, pipe: Pipe, wait_s: float) -> Report:
+        """What a process has to say."""
+        if not pipe.poll(wait_s):
+            raise LoadFailed(f"a process of the load tool said nothing for {wait_s} seconds")
+        try:
+            report: Report | _Failed = pipe.recv()
+        except EOFError:
+            raise LoadFailed("a process of the load tool ended unexpectedly") from None
+        if isinstance(report, _Failed):
+            raise LoadFailed(report.reason)
+        return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A process says why it cannot go on."""
+
+    reason: str
+
+
+def raise_open_files_limit() -> None:
+    """As many open sockets as the system lets this user have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _live(member: Member[Report], seat: Seat, parent: Pipe) -> None:
+    """The main function of a member's process."""
+    try:
+        raise_open_files_limit()
+        run = member(seat)
+        parent.send(None)
+        while seat.board.phase is Phase.SETUP:
+            time.sleep(_POLL_S)
+        parent.send(run())
+    except Exception as error:
+        parent.send(_Failed(f"{type(error).__name__}: {error}"))
+    finally:
+        parent.close()

@@ -1,0 +1,67 @@
+"""What a load consists of."""
+
+from dataclasses import dataclass
+
+from warren.cli.perf.uri import Target
+
+IN_FLIGHT_BYTES = 32 << 20
+IN_FLIGHT_MIN = 1_000
+_OVERHEAD_BYTES = 64  # of a small message on the wire, roughly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """One measurement's traffic; everything is per load, not per process."""
+
+    target: Target
+    size: int = 16
+    is_persistent: bool = False
+    producers: int = 1
+    consumers: int = 1
+    queues: int = 1
+    exchange_type: str = ""  # empty: the default exchange
+    bindings: int = 0  # of a topic exchange
+    confirm_window: int = 0  # 0: no confirms
+    ack_every: int = 0  # 0: the broker counts a message as acknowledged when it is sent
+    prefetch: int = 0  # 0: no limit
+    messages_per_write: int = 0  # 0: as many as fit into a chunk
+    in_flight_max: int = 0  # published but not consumed; 0: as many as IN_FLIGHT_BYTES hold
+    rate: int = 0  # messages per second of all producers; 0: as many as go
+    processes: int = 2
+    duration_s: float = 5.0
+    warmup_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("producers", "queues", "processes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+        if self.rate and self.size < 16:
+            raise ValueError("a load at a fixed rate needs bodies of 16 octets for its two timestamps")
+        if self.prefetch and self.ack_every > self.prefetch:
+            raise ValueError("acknowledging less often than the prefetch allows would stop the consumer")
+        if self.exchange_type == "topic" and self.bindings < 1:
+            raise ValueError("a topic load needs bindings")
+
+    @property
+    def copies(self) -> int:
+        """How many deliveries one publish becomes."""
+        return self.queues if self.exchange_type == "fanout" else 1
+
+    @property
+    def in_flight_limit(self) -> int:
+        """How many deliveries may be on their way; without consumers there is no limit."""
+        if not self.consumers:
+            return 1 << 62
+        return self.in_flight_max or max(IN_FLIGHT_MIN, IN_FLIGHT_BYTES // (self.size + _OVERHEAD_BYTES))
+
+    def consumer_queues(self, consumer: int) -> list[int]:
+        """Which queues consumer number `consumer` reads: all have readers, and the readers share evenly."""
+        if self.consumers >= self.queues:
+            return [consumer % self.queues]
+        return list(range(consumer, self.queues, self.consumers))
+
+    def producer_queues(self, producer: int) -> list[int]:
+        """Which queues producer number `producer` writes to in turn."""
+        if self.producers >= self.queues:
+            return [producer % self.queues]
+        return list(range(producer, self.queues, self.producers))

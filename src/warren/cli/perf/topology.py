@@ -1,0 +1,93 @@
+"""The queues, exchange and bindings of a load: declared before it, deleted after it."""
+
+import secrets
+from dataclasses import dataclass
+
+from warren.cli.perf.link import Link
+from warren.cli.perf.load import Load
+from warren.wire.method import Method
+from warren.wire.methods import (
+    ExchangeDeclare,
+    ExchangeDeclareOk,
+    ExchangeDelete,
+    ExchangeDeleteOk,
+    QueueBind,
+    QueueBindOk,
+    QueueDeclare,
+    QueueDeclareOk,
+    QueueDelete,
+    QueueDeleteOk,
+)
+
+CHANNEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names of one length each, so that all frames of a load have one length."""
+
+    run: str
+    width: int
+
+    @property
+    def exchange(self) -> str:
+        """The load's exchange."""
+        return f"p{self.run}"
+
+    def queue(self, number: int) -> str:
+        """Queue number `number`."""
+        return f"p{self.run}.{number:0{self.width}}"
+
+    def key(self, binding: int) -> str:
+        """A routing key that binding number `binding`, and no other, matches."""
+        return f"p.{binding:0{self.width}}.x"
+
+    def pattern(self, binding: int) -> str:
+        """The pattern of binding number `binding`."""
+        return f"p.{binding:0{self.width}}.*"
+
+
+def names_for(load: Load) -> Names:
+    """Fresh names that are long enough for what `load` declares."""
+    return Names(secrets.token_hex(3), len(str(max(load.queues, load.bindings))))
+
+
+def routes(load: Load, names: Names, producer: int) -> list[tuple[str, str]]:
+    """The exchanges and routing keys that producer number `producer` publishes to in turn."""
+    if load.exchange_type == "topic":
+        return [(names.exchange, names.key(binding)) for binding in range(load.bindings)]
+    if load.exchange_type:
+        return [(names.exchange, "")]
+    return [("", names.queue(number)) for number in load.producer_queues(producer)]
+
+
+def declare(link: Link, load: Load, names: Names) -> None:
+    """Declare all of it on channel 1 of `link`."""
+    durable = load.is_persistent
+    queues: list[Method] = [
+        QueueDeclare(queue=names.queue(number), durable=durable) for number in range(load.queues)
+    ]
+    link.call_many(CHANNEL, queues, QueueDeclareOk)
+    if not load.exchange_type:
+        return
+    exchange = ExchangeDeclare(exchange=names.exchange, type=load.exchange_type, durable=durable)
+    link.call(CHANNEL, exchange, ExchangeDeclareOk)
+    bindings: list[Method] = [
+        QueueBind(queue=names.queue(number % load.queues), exchange=names.exchange, routing_key=key)
+        for number, key in enumerate(_binding_keys(load, names))
+    ]
+    link.call_many(CHANNEL, bindings, QueueBindOk)
+
+
+def delete(link: Link, load: Load, names: Names) -> None:
+    """Delete all of it."""
+    queues: list[Method] = [QueueDelete(queue=names.queue(number)) for number in range(load.queues)]
+    if load.exchange_type:
+        link.call(CHANNEL, ExchangeDelete(exchange=names.exchange), ExchangeDeleteOk)
+    link.call_many(CHANNEL, queues, QueueDeleteOk)
+
+
+def _binding_keys(load: Load, names: Names) -> list[str]:
+    if load.exchange_type == "topic":
+        return [names.pattern(binding) for binding in range(load.bindings)]
+    return [""] * load.queues

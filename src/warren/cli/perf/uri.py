@@ -1,0 +1,38 @@
+"""The address of a broker, as an AMQP URI says it."""
+
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+PORTS = {"amqp": 5672, "amqps": 5671}
+DEFAULT_URI = "amqp://guest:guest@127.0.0.1:5672/%2f"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where to connect, and as whom."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    vhost: str
+    is_tls: bool
+
+
+def parse_uri(uri: str) -> Target:
+    """The target that `uri` names; what it leaves out has RabbitMQ's defaults (AMQP URI specification)."""
+    parts = urlsplit(uri)
+    if parts.scheme not in PORTS:
+        raise ValueError(f"an AMQP URI begins with amqp:// or amqps://, not {uri!r}")
+    # No path at all means the default vhost; `amqp://host/` names the vhost with the empty name.
+    vhost = unquote(parts.path[1:]) if parts.path else "/"
+    if "/" in parts.path[1:]:
+        raise ValueError(f"a slash inside a vhost is written %2f: {uri!r}")
+    return Target(
+        host=parts.hostname or "localhost",
+        port=parts.port or PORTS[parts.scheme],
+        user=unquote(parts.username) if parts.username is not None else "guest",
+        password=unquote(parts.password) if parts.password is not None else "guest",
+        vhost=vhost,
+        is_tls=parts.scheme == "amqps",
+    )

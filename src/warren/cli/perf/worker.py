@@ -1,0 +1,164 @@
+"""One process of a load: some of its producers, some of its consumers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from warren.cli.perf.board import Seat
+from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, Consumer, LatencyConsumer
+from warren.cli.perf.histogram import Histogram
+from warren.cli.perf.link import Link
+from warren.cli.perf.load import Load
+from warren.cli.perf.loop import LoadLoop
+from warren.cli.perf.paced import Pace, PacedProducer
+from warren.cli.perf.producer import Producer
+from warren.cli.perf.publication import Content, Publication
+from warren.cli.perf.topology import Names, routes
+from warren.wire.methods import (
+    BasicConsume,
+    BasicConsumeOk,
+    BasicQos,
+    BasicQosOk,
+    ConfirmSelect,
+    ConfirmSelectOk,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which of a load's producers and consumers a worker plays."""
+
+    producers: tuple[int, ...]
+    consumers: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Latencies:
+    """What a worker measured, in nanoseconds."""
+
+    since_due: Histogram = field(default_factory=Histogram)  # publish to delivery, from when it was due
+    since_sent: Histogram = field(default_factory=Histogram)  # the same from when it was really sent
+    confirm: Histogram = field(default_factory=Histogram)  # publish to confirm, from when it was due
+
+    def merge(self, other: "Latencies") -> None:
+        """Add what another worker measured."""
+        self.since_due.merge(other.since_due)
+        self.since_sent.merge(other.since_sent)
+        self.confirm.merge(other.confirm)
+
+
+def assignments(load: Load) -> list[Assignment]:
+    """Deal producers and consumers out: apart from each other if there is more than one process."""
+    processes = load.processes if load.consumers else min(load.processes, load.producers)
+    if processes == 1 or not load.consumers:
+        return [
+            Assignment(
+                tuple(range(worker, load.producers, processes)),
+                tuple(range(worker, load.consumers, processes)),
+            )
+            for worker in range(processes)
+        ]
+    publishing = min(load.producers, max(1, processes // 2))
+    consuming = min(load.consumers, processes - publishing)
+    return [
+        Assignment(tuple(range(worker, load.producers, publishing)), ()) for worker in range(publishing)
+    ] + [Assignment((), tuple(range(worker, load.consumers, consuming))) for worker in range(consuming)]
+
+
+def join(load: Load, names: Names, assignment: Assignment, seat: Seat) -> Callable[[], Latencies]:
+    """Make the connections of `assignment` in this process; the answer plays it."""
+    return Worker(load, names, assignment, seat).run
+
+
+class Worker:
+    """Holds the connections of one process."""
+
+    def __init__(self, load: Load, names: Names, assignment: Assignment, seat: Seat) -> None:
+        self._load = load
+        self._names = names
+        self._assignment = assignment
+        self._seat = seat
+        self._publishing = [self._publishing_link() for _ in assignment.producers]
+        self._consuming = [self._consuming_link(number) for number in assignment.consumers]
+
+    def run(self) -> Latencies:
+        """Play until the board says stop; say goodbye; what was measured."""
+        links = self._publishing + self._consuming
+        for link in links:
+            link.socket.setblocking(False)
+        producers = self._producers()
+        consumers = self._consumers()
+        LoadLoop(self._load, self._seat).run(producers, consumers)
+        for producer in producers:
+            producer.finish()
+        for consumer in consumers:
+            consumer.finish()
+        for link in links:
+            link.close()
+        latencies = Latencies()
+        for consumer in consumers:
+            if isinstance(consumer, LatencyConsumer):
+                latencies.since_due.merge(consumer.since_due)
+                latencies.since_sent.merge(consumer.since_sent)
+        for producer in producers:
+            if isinstance(producer, PacedProducer):
+                latencies.confirm.merge(producer.confirm_latency)
+        return latencies
+
+    def _publishing_link(self) -> Link:
+        link = Link(self._load.target)
+        link.open_channel(CHANNEL)
+        if self._load.confirm_window:
+            link.call(CHANNEL, ConfirmSelect(), ConfirmSelectOk)
+        return link
+
+    def _consuming_link(self, number: int) -> Link:
+        link = Link(self._load.target)
+        link.open_channel(CHANNEL)
+        if self._load.prefetch:
+            link.call(CHANNEL, BasicQos(prefetch_count=self._load.prefetch), BasicQosOk)
+        is_automatic = not self._load.ack_every
+        for queue in self._load.consumer_queues(number):
+            consume = BasicConsume(
+                queue=self._names.queue(queue), consumer_tag=f"c{queue:07}", no_ack=is_automatic
+            )
+            link.call(CHANNEL, consume, BasicConsumeOk)
+        return link
+
+    def _producers(self) -> list[Producer]:
+        load, board = self._load, self._seat.board
+        producers: list[Producer] = []
+        publications: dict[tuple[tuple[str, str], ...], Publication] = {}
+        for number, link in zip(self._assignment.producers, self._publishing, strict=True):
+            content = Content(
+                body=bytes(load.size), is_persistent=load.is_persistent, frame_size_max=link.frame_size_max
+            )
+            to = tuple(routes(load, self._names, number))
+            publication = publications.setdefault(to, Publication(to, content))
+            if load.rate:
+                interval_ns = 1e9 * load.producers / load.rate
+                pace = Pace(board.start_ns + int(interval_ns * number / load.producers), interval_ns)
+                producers.append(
+                    PacedProducer(link, publication, pace, measured_from_ns=board.measured_from_ns)
+                )
+            else:
+                producers.append(
+                    Producer(
+                        link,
+                        publication,
+                        window=load.confirm_window,
+                        messages_per_write=load.messages_per_write,
+                    )
+                )
+        return producers
+
+    def _consumers(self) -> list[Consumer]:
+        load = self._load
+        buffer = bytearray(RECEIVE_BYTES)
+        if not load.rate:
+            return [Consumer(link, buffer, ack_every=load.ack_every) for link in self._consuming]
+        return [
+            LatencyConsumer(
+                link, buffer, ack_every=load.ack_every, measured_from_ns=self._seat.board.measured_from_ns
+            )
+            for link in self._consuming
+        ]

@@ -1,0 +1,66 @@
+"""Confirms are counted once each, single or coalesced, in any order, however the stream is cut."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.cli.perf.confirms import CONFIRM, ConfirmCounter, UnexpectedBytes
+
+
+def confirm(tag: int, *, multiple: bool = False, method: int = 80) -> bytes:
+    return CONFIRM.pack(1, 1, 13, 60, method, tag, multiple, 0xCE)
+
+
+def acks(*tags: int) -> bytes:
+    return b"".join(confirm(tag) for tag in tags)
+
+
+def test_a_run_of_single_acks_counts_each() -> None:
+    counter = ConfirmCounter()
+    assert counter.feed(acks(*range(1, 101))) == 100
+    assert counter.feed(acks(*range(101, 111))) == 10
+    assert (counter.settled, counter.nacked) == (110, 0)
+
+
+def test_an_ack_of_many_counts_what_was_not_settled_before() -> None:
+    counter = ConfirmCounter()
+    assert counter.feed(acks(2, 5)) == 2
+    assert counter.feed(confirm(4, multiple=True)) == 3
+    assert counter.feed(confirm(6, multiple=True)) == 1
+    assert counter.settled == 6
+
+
+def test_acks_out_of_order_count_each() -> None:
+    counter = ConfirmCounter()
+    assert counter.feed(acks(3, 1, 2)) == 3
+    assert counter.feed(acks(4)) == 1
+
+
+def test_the_same_tag_counts_once() -> None:
+    counter = ConfirmCounter()
+    assert counter.feed(acks(1, 1)) == 1
+    assert counter.feed(acks(1)) == 0
+
+
+def test_a_refusal_settles_and_is_counted_apart() -> None:
+    counter = ConfirmCounter()
+    counter.feed(confirm(3, multiple=True, method=120) + acks(4))
+    assert (counter.settled, counter.nacked) == (4, 3)
+
+
+def test_anything_else_is_handed_back() -> None:
+    stranger = CONFIRM.pack(1, 1, 13, 20, 40, 1, 0, 0xCE)
+    with pytest.raises(UnexpectedBytes) as caught:
+        ConfirmCounter().feed(acks(1) + stranger)
+    assert caught.value.octets == stranger
+
+
+@given(st.permutations(range(1, 30)), st.lists(st.integers(1, 100), min_size=1))
+def test_every_order_and_every_cut_give_the_same_count(tags: list[int], cuts: list[int]) -> None:
+    octets = acks(*tags)
+    counter = ConfirmCounter()
+    at = 0
+    for cut in [*cuts, len(octets)]:
+        counter.feed(octets[at : at + cut])
+        at += cut
+    assert counter.settled == 29

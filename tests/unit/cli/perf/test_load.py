@@ -1,0 +1,43 @@
+"""A load deals its queues out so that each is written to and read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.cli.perf.load import Load
+from warren.cli.perf.uri import DEFAULT_URI, parse_uri
+
+TARGET = parse_uri(DEFAULT_URI)
+SOME = st.integers(1, 30)
+
+
+@given(SOME, SOME, SOME)
+def test_every_queue_has_a_producer_and_a_consumer(producers: int, consumers: int, queues: int) -> None:
+    load = Load(target=TARGET, producers=producers, consumers=consumers, queues=queues)
+    written = {queue for number in range(producers) for queue in load.producer_queues(number)}
+    read = {queue for number in range(consumers) for queue in load.consumer_queues(number)}
+    assert written == read == set(range(queues))
+
+
+def test_a_fanout_makes_a_delivery_for_each_queue() -> None:
+    assert Load(target=TARGET, exchange_type="fanout", queues=10).copies == 10
+    assert Load(target=TARGET, queues=10).copies == 1
+
+
+def test_larger_messages_are_fewer_in_flight() -> None:
+    assert Load(target=TARGET, size=1 << 20).in_flight_limit < Load(target=TARGET).in_flight_limit
+    assert Load(target=TARGET, in_flight_max=7).in_flight_limit == 7
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"producers": 0},
+        {"rate": 10, "size": 15},
+        {"prefetch": 10, "ack_every": 11},
+        {"exchange_type": "topic"},
+    ],
+)
+def test_a_load_that_cannot_work_is_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        Load(target=TARGET, **settings)  # type: ignore[arg-type]

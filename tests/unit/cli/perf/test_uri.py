@@ -1,0 +1,35 @@
+"""AMQP URIs are read as their specification says."""
+
+import pytest
+
+from warren.cli.perf.uri import DEFAULT_URI, parse_uri
+
+
+def test_what_a_uri_leaves_out_has_a_default() -> None:
+    target = parse_uri("amqp://broker")
+    assert (target.host, target.port, target.user, target.password) == ("broker", 5672, "guest", "guest")
+    assert (target.vhost, target.is_tls) == ("/", False)
+
+
+def test_the_default_is_a_broker_on_this_machine() -> None:
+    assert parse_uri(DEFAULT_URI).vhost == "/"
+
+
+def test_everything_may_be_given_and_quoted() -> None:
+    target = parse_uri("amqps://us%65r:p%40ss@[::1]:10000/v%2fhost")
+    assert (target.host, target.port, target.is_tls) == ("::1", 10000, True)
+    assert (target.user, target.password, target.vhost) == ("user", "p@ss", "v/host")
+
+
+def test_a_trailing_slash_names_the_vhost_without_a_name() -> None:
+    assert parse_uri("amqp://host/").vhost == ""
+
+
+def test_the_port_of_tls_is_another() -> None:
+    assert parse_uri("amqps://host").port == 5671
+
+
+@pytest.mark.parametrize("uri", ["http://host", "host:5672", "amqp://host/a/b", "amqp://host:port"])
+def test_what_is_no_amqp_uri_is_refused(uri: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        parse_uri(uri)
