@@ -46,8 +46,15 @@ NAME_SIZE_MAX = 255
 ROUTES_CACHED_MAX = 32_768
 # Destinations in all answers kept together: a fanout to 100,000 queues is not kept once for each key.
 ROUTE_DESTINATIONS_CACHED_MAX = 1_048_576
+
 # --- arguments ----------------------------------------------------------------------------------
 # Ten years: the longest x-message-ttl and x-expires that RabbitMQ takes.
 EXPIRY_MS_MAX = 315_360_000_000
 # x-max-priority: the priority property is one octet.
 PRIORITY_MAX = 255
+
+# --- access -------------------------------------------------------------------------------------
+# Time for one regular expression on one name (permissions, policies): a bad pattern costs this, not the node.
+PATTERN_TIME_S = 0.05
+# Answers about permissions that one channel keeps; RabbitMQ keeps 12.
+PERMISSIONS_CACHED_MAX = 64

@@ -1,0 +1,42 @@
+"""What an empty broker starts with: a vhost, and a user who may do everything in it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warren.metadata.commands import Command, PutUser, PutVhost, SetPermissions
+from warren.metadata.definitions_import import DEFAULT_HASHING
+
+DEFAULT_VHOST_DESCRIPTION = "Default virtual host"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultsSettings:
+    """RabbitMQ's `default_vhost`, `default_user` and their kin."""
+
+    vhost: str = "/"
+    user: str = "guest"
+    password: str = "guest"
+    tags: tuple[str, ...] = ("administrator",)
+    configure: str = ".*"
+    write: str = ".*"
+    read: str = ".*"
+
+
+def initial_commands(settings: DefaultsSettings, hash_password: Callable[[str], bytes]) -> list[Command]:
+    """The commands for a broker without any vhost or user."""
+    return [
+        PutVhost(name=settings.vhost, description=DEFAULT_VHOST_DESCRIPTION),
+        PutUser(
+            name=settings.user,
+            password_hash=hash_password(settings.password),
+            hashing_algorithm=DEFAULT_HASHING,
+            tags=settings.tags,
+        ),
+        SetPermissions(
+            user=settings.user,
+            vhost=settings.vhost,
+            configure=settings.configure,
+            write=settings.write,
+            read=settings.read,
+        ),
+    ]

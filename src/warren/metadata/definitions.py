@@ -1,0 +1,178 @@
+"""RabbitMQ's definitions document, written: the whole metadata, or what is in one vhost, as JSON values.
+
+What nobody could import is not in it: exclusive queues, and exchanges and queues called `amq.`.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+
+from warren.metadata.commands import Json
+from warren.metadata.machine import Metadata
+from warren.metadata.parameters import OPERATOR_POLICY, VHOST_LIMITS, VHOST_LIMITS_NAME
+from warren.metadata.policies import Policies, Policy
+from warren.metadata.records import QueueRecord
+from warren.metadata.vhosts import Vhost
+from warren.model.names import RESERVED_PREFIX
+from warren.wire.table import Value, type_name
+
+Entry = dict[str, Json]
+
+
+def exported(metadata: Metadata, *, version: str) -> Entry:
+    """Everything, as `rabbitmqctl export_definitions` and `GET /api/definitions` give it."""
+    vhosts = metadata.vhosts.by_name.values()
+    return {
+        "rabbit_version": version,
+        "rabbitmq_version": version,
+        "users": [
+            {
+                "name": user.name,
+                "password_hash": b64encode(user.password_hash).decode("ascii"),
+                "hashing_algorithm": user.hashing_algorithm,
+                "tags": list(user.tags),
+                "limits": dict(user.limits),
+            }
+            for user in metadata.users.by_name.values()
+        ],
+        "vhosts": [_vhost(vhost) for vhost in vhosts],
+        "permissions": [
+            {
+                "user": user,
+                "vhost": vhost,
+                "configure": permission.configure,
+                "write": permission.write,
+                "read": permission.read,
+            }
+            for (user, vhost), permission in metadata.permissions.by_user_and_vhost.items()
+        ],
+        "topic_permissions": [
+            {
+                "user": user,
+                "vhost": vhost,
+                "exchange": exchange,
+                "write": permission.write,
+                "read": permission.read,
+            }
+            for (user, vhost), topics in metadata.permissions.topics_by_user_and_vhost.items()
+            for exchange, permission in topics.items()
+        ],
+        "parameters": [entry for vhost in vhosts for entry in _parameters(vhost)],
+        "global_parameters": [
+            {"name": name, "value": value} for name, value in metadata.global_parameters.by_name.items()
+        ],
+        "policies": [entry for vhost in vhosts for entry in _policies(vhost)],
+        "queues": [{**entry, "vhost": vhost.name} for vhost in vhosts for entry in _queues(vhost)],
+        "exchanges": [{**entry, "vhost": vhost.name} for vhost in vhosts for entry in _exchanges(vhost)],
+        "bindings": [{**entry, "vhost": vhost.name} for vhost in vhosts for entry in _bindings(vhost)],
+    }
+
+
+def exported_vhost(vhost: Vhost, *, version: str) -> Entry:
+    """What is in `vhost`, as `GET /api/definitions/vhost` gives it."""
+    return {
+        "rabbit_version": version,
+        "parameters": list(_parameters(vhost)),
+        "policies": list(_policies(vhost)),
+        "queues": list(_queues(vhost)),
+        "exchanges": list(_exchanges(vhost)),
+        "bindings": list(_bindings(vhost)),
+    }
+
+
+def json_value(value: Value) -> Json:
+    """A field-table value as JSON, which knows fewer types."""
+    if isinstance(value, Mapping):
+        return {key: json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return float(value) if type_name(value) == "decimal" else value
+
+
+def policy_entry(vhost: str, policy: Policy) -> Entry:
+    """A policy, as the definitions and `GET /api/policies` have it."""
+    return {
+        "vhost": vhost,
+        "name": policy.name,
+        "pattern": policy.pattern,
+        "apply-to": policy.apply_to,
+        "definition": dict(policy.definition),
+        "priority": policy.priority,
+    }
+
+
+def _vhost(vhost: Vhost) -> Entry:
+    metadata: Entry = {"description": vhost.description, "tags": list(vhost.tags)}
+    if vhost.default_queue_type is not None:
+        metadata["default_queue_type"] = vhost.default_queue_type
+    entry: Entry = {"name": vhost.name, "metadata": metadata}
+    return {**entry, "tracing": True} if vhost.tracing else entry
+
+
+def _policies(vhost: Vhost) -> Iterable[Entry]:
+    return (policy_entry(vhost.name, policy) for policy in vhost.policies.by_name.values())
+
+
+def _parameters(vhost: Vhost) -> Iterable[Entry]:
+    for (component, name), value in vhost.parameters.by_key.items():
+        yield {"value": value, "vhost": vhost.name, "component": component, "name": name}
+    if vhost.limits:
+        yield _parameter(vhost, VHOST_LIMITS, VHOST_LIMITS_NAME, dict(vhost.limits))
+    yield from _operator_policies(vhost, vhost.operator_policies)
+
+
+def _operator_policies(vhost: Vhost, policies: Policies) -> Iterable[Entry]:
+    for policy in policies.by_name.values():
+        value = {
+            "pattern": policy.pattern,
+            "definition": dict(policy.definition),
+            "priority": policy.priority,
+            "apply-to": policy.apply_to,
+        }
+        yield _parameter(vhost, OPERATOR_POLICY, policy.name, value)
+
+
+def _parameter(vhost: Vhost, component: str, name: str, value: Json) -> Entry:
+    return {"value": value, "vhost": vhost.name, "component": component, "name": name}
+
+
+def _queues(vhost: Vhost) -> Iterable[Entry]:
+    for queue in vhost.topology.queues.values():
+        if _is_exported(queue):
+            yield {
+                "name": queue.name,
+                "durable": queue.durable,
+                "auto_delete": queue.auto_delete,
+                "arguments": json_value(queue.arguments),
+            }
+
+
+def _exchanges(vhost: Vhost) -> Iterable[Entry]:
+    for exchange in vhost.topology.exchanges.values():
+        if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
+            yield {
+                "name": exchange.name,
+                "type": exchange.type,
+                "durable": exchange.durable,
+                "auto_delete": exchange.auto_delete,
+                "internal": exchange.internal,
+                "arguments": json_value(exchange.arguments),
+            }
+
+
+def _bindings(vhost: Vhost) -> Iterable[Entry]:
+    queues = vhost.topology.queues
+    for binding in vhost.topology.bindings():
+        if not binding.is_to_queue or _is_exported(queues[binding.destination]):
+            yield {
+                "source": binding.source,
+                "destination": binding.destination,
+                "destination_type": binding.destination_kind,
+                "routing_key": binding.routing_key,
+                "arguments": json_value(binding.arguments),
+            }
+
+
+def _is_exported(queue: QueueRecord) -> bool:
+    return queue.owner is None and not queue.name.startswith(RESERVED_PREFIX)

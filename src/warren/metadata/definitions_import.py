@@ -1,0 +1,257 @@
+"""RabbitMQ's definitions document, read: the commands that make what it says exist."""
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping
+
+from warren.metadata.commands import (
+    Bind,
+    Command,
+    DeclareExchange,
+    DeclareQueue,
+    Json,
+    PutUser,
+    PutVhost,
+    SetGlobalParameter,
+    SetParameter,
+    SetPermissions,
+    SetPolicy,
+    SetTopicPermissions,
+)
+from warren.model.names import RESERVED_PREFIX
+from warren.wire.table import Value
+
+# Hashes a password given in the clear, with a salt of its own.
+PasswordHasher = Callable[[str], bytes]
+
+DEFAULT_HASHING = "rabbit_password_hashing_sha256"
+# What RabbitMQ hashed with before it said so, up to 3.5.
+OLDEST_HASHING = "rabbit_password_hashing_md5"
+IMPORTER = "rmq-internal"
+
+
+class DefinitionsError(Exception):
+    """A document that cannot be imported; its text says which entry is wrong."""
+
+
+def imported(document: Json, hash_password: PasswordHasher, *, vhost: str | None = None) -> list[Command]:
+    """The commands that make what `document` says exist; with `vhost`, only its topology, all in that one.
+
+    What exists already is left as it is, unless it is a user, a permission, a parameter or a policy.
+    """
+    if not isinstance(document, Mapping):
+        raise DefinitionsError("not_json")
+    version = str(document.get("rabbitmq_version", document.get("rabbit_version", "")))
+    commands: list[Command] = []
+
+    def each(section: str, command: Callable[[_Fields], Command | None]) -> None:
+        entries = document.get(section)
+        if entries is None:
+            return
+        if not isinstance(entries, list):
+            raise DefinitionsError(f"{section} is not a list")
+        for entry in entries:
+            made = command(_Fields(section, entry, vhost))
+            if made is not None:
+                commands.append(made)
+
+    if vhost is None:
+        each("users", lambda entry: _put_user(entry, version, hash_password))
+        each("vhosts", _put_vhost)
+        each("permissions", _set_permissions)
+        each("topic_permissions", _set_topic_permissions)
+    each("exchanges", _declare_exchange)
+    if vhost is None:
+        each(
+            "global_parameters",
+            lambda entry: SetGlobalParameter(name=entry.string("name"), value=entry["value"]),
+        )
+    each("policies", _set_policy)
+    each("parameters", _set_parameter)
+    each("queues", _declare_queue)
+    each("bindings", _bind)
+    return commands
+
+
+class _Fields:
+    """One entry of a document, read field by field; a wrong one names itself."""
+
+    __slots__ = ("_entry", "_section", "_vhost")
+
+    def __init__(self, section: str, entry: Json, vhost: str | None) -> None:
+        if not isinstance(entry, Mapping):
+            raise DefinitionsError(f"an entry of {section} is not an object")
+        self._section = section
+        self._entry = entry
+        self._vhost = vhost
+
+    def __getitem__(self, key: str) -> Json:
+        return self._entry.get(key)
+
+    @property
+    def vhost(self) -> str:
+        return self._vhost if self._vhost is not None else self.string("vhost")
+
+    def string(self, key: str, default: str | None = None) -> str:
+        value = self._entry.get(key, default)
+        if not isinstance(value, str):
+            raise self.wrong(key, value)
+        return value
+
+    def boolean(self, key: str) -> bool:
+        value = self._entry.get(key, False)
+        if not isinstance(value, bool):
+            raise self.wrong(key, value)
+        return value
+
+    def mapping(self, key: str) -> Mapping[str, Json]:
+        value = self._entry.get(key)
+        # RabbitMQ writes an empty table as an empty list here and there.
+        if value is None or value == []:
+            return {}
+        if not isinstance(value, Mapping):
+            raise self.wrong(key, value)
+        return value
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        """A list of strings, or one string with commas in it, as documents before RabbitMQ 3.9 have it."""
+        value = self._entry.get(key, [])
+        if isinstance(value, str):
+            return tuple(filter(None, (word.strip() for word in value.split(","))))
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.wrong(key, value)
+        return tuple(value)
+
+    def arguments(self) -> dict[str, Value]:
+        try:
+            return {key: table_value(value) for key, value in self.mapping("arguments").items()}
+        except TypeError as error:
+            raise self.wrong("arguments", str(error)) from None
+
+    def wrong(self, key: str, value: Json) -> DefinitionsError:
+        name = self._entry.get("name", "")
+        return DefinitionsError(f"{self._section} {name!r}: {key} cannot be {value!r}")
+
+
+def table_value(value: Json) -> Value:
+    """A JSON value as RabbitMQ puts it into a field table: integers are `long`, there is no null."""
+    if isinstance(value, Mapping):
+        return {str(key): table_value(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [table_value(item) for item in value]
+    if value is None:
+        raise TypeError("null_not_allowed")
+    return value
+
+
+def _put_user(entry: _Fields, version: str, hash_password: PasswordHasher) -> Command:
+    password = entry["password"]
+    if isinstance(password, str):
+        octets, algorithm = hash_password(password), DEFAULT_HASHING
+    else:
+        try:
+            octets = b64decode(entry.string("password_hash", ""), validate=True)
+        except (Base64Error, ValueError):
+            raise entry.wrong("password_hash", "anything but base64") from None
+        is_oldest = version.startswith(("3.0", "3.1.", "3.2", "3.3", "3.4", "3.5"))
+        algorithm = entry.string("hashing_algorithm", OLDEST_HASHING if is_oldest else DEFAULT_HASHING)
+    return PutUser(
+        name=entry.string("name"),
+        password_hash=octets,
+        hashing_algorithm=algorithm,
+        tags=entry.strings("tags"),
+        limits=entry.mapping("limits"),
+    )
+
+
+def _put_vhost(entry: _Fields) -> Command:
+    metadata = _Fields("vhosts", entry.mapping("metadata"), None)
+    default_queue_type = entry["default_queue_type"] or metadata["default_queue_type"]
+    return PutVhost(
+        name=entry.string("name"),
+        description=entry.string("description", metadata.string("description", "")),
+        tags=entry.strings("tags") or metadata.strings("tags"),
+        default_queue_type=default_queue_type if isinstance(default_queue_type, str) else None,
+        tracing=entry.boolean("tracing"),
+    )
+
+
+def _set_permissions(entry: _Fields) -> Command:
+    return SetPermissions(
+        user=entry.string("user"),
+        vhost=entry.string("vhost"),
+        configure=entry.string("configure"),
+        write=entry.string("write"),
+        read=entry.string("read"),
+    )
+
+
+def _set_topic_permissions(entry: _Fields) -> Command:
+    return SetTopicPermissions(
+        user=entry.string("user"),
+        vhost=entry.string("vhost"),
+        exchange=entry.string("exchange"),
+        write=entry.string("write"),
+        read=entry.string("read"),
+    )
+
+
+def _set_policy(entry: _Fields) -> Command:
+    return SetPolicy(
+        vhost=entry.vhost,
+        name=entry.string("name"),
+        pattern=entry["pattern"],
+        definition=entry["definition"],
+        priority=entry["priority"],
+        apply_to=entry["apply-to"],
+    )
+
+
+def _set_parameter(entry: _Fields) -> Command:
+    return SetParameter(
+        vhost=entry.vhost,
+        component=entry.string("component"),
+        name=entry.string("name"),
+        value=entry["value"],
+    )
+
+
+def _declare_exchange(entry: _Fields) -> Command | None:
+    name = entry.string("name")
+    if not name or name.startswith(RESERVED_PREFIX):
+        return None
+    return DeclareExchange(
+        vhost=entry.vhost,
+        name=name,
+        type=entry.string("type"),
+        durable=entry.boolean("durable"),
+        auto_delete=entry.boolean("auto_delete"),
+        internal=entry.boolean("internal"),
+        arguments=entry.arguments(),
+        user=IMPORTER,
+    )
+
+
+def _declare_queue(entry: _Fields) -> Command | None:
+    name = entry.string("name")
+    if name.startswith(RESERVED_PREFIX):
+        return None
+    return DeclareQueue(
+        vhost=entry.vhost,
+        name=name,
+        durable=entry.boolean("durable"),
+        auto_delete=entry.boolean("auto_delete"),
+        arguments=entry.arguments(),
+        user=IMPORTER,
+    )
+
+
+def _bind(entry: _Fields) -> Command | None:
+    return Bind(
+        vhost=entry.vhost,
+        source=entry.string("source"),
+        destination=entry.string("destination"),
+        is_to_queue=entry.string("destination_type") == "queue",
+        routing_key=entry.string("routing_key"),
+        arguments=entry.arguments(),
+    )

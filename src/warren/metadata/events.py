@@ -1,0 +1,133 @@
+"""What the metadata tells its listeners after each command: past facts, in the order in which they came."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
+
+
+@dataclass(frozen=True, slots=True)
+class VhostAdded:
+    """A vhost exists; its default exchanges do too, without events of their own."""
+
+    vhost: str
+
+
+@dataclass(frozen=True, slots=True)
+class VhostRemoved:
+    """A vhost is gone, and all that was in it, without events of their own."""
+
+    vhost: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeDeclared:
+    """An exchange exists."""
+
+    vhost: str
+    exchange: ExchangeRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeDeleted:
+    """An exchange is gone; its bindings went before it."""
+
+    vhost: str
+    exchange: ExchangeRecord
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDeclared:
+    """A queue exists."""
+
+    vhost: str
+    queue: QueueRecord
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDeleted:
+    """A queue is gone; its bindings went before it."""
+
+    vhost: str
+    queue: QueueRecord
+
+
+@dataclass(frozen=True, slots=True)
+class BindingAdded:
+    """A binding exists."""
+
+    vhost: str
+    binding: BindingRecord
+
+
+@dataclass(frozen=True, slots=True)
+class BindingRemoved:
+    """A binding is gone."""
+
+    vhost: str
+    binding: BindingRecord
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesChanged:
+    """What policies say about queues and exchanges of a vhost may have changed."""
+
+    vhost: str
+
+
+@dataclass(frozen=True, slots=True)
+class VhostLimitsChanged:
+    """The limits of a vhost are others."""
+
+    vhost: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterChanged:
+    """A parameter of a vhost was set or cleared; the vhost of a global one is empty."""
+
+    vhost: str
+    component: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserChanged:
+    """A user was put, or has other tags or limits."""
+
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserRemoved:
+    """A user is gone."""
+
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionsChanged:
+    """What a user may do in a vhost may have changed."""
+
+    user: str
+    vhost: str
+
+
+Event: TypeAlias = (
+    VhostAdded
+    | VhostRemoved
+    | ExchangeDeclared
+    | ExchangeDeleted
+    | QueueDeclared
+    | QueueDeleted
+    | BindingAdded
+    | BindingRemoved
+    | PoliciesChanged
+    | VhostLimitsChanged
+    | ParameterChanged
+    | UserChanged
+    | UserRemoved
+    | PermissionsChanged
+)
+Listener: TypeAlias = Callable[[Event], None]

@@ -1,0 +1,179 @@
+"""The metadata as a deterministic machine: the same commands make the same state, on every node.
+
+Listeners hear what changed after the command is wholly applied and before its reply is returned, so that a
+queue lives when its declarer is told so. They must not apply commands themselves.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from warren.metadata.commands import (
+    DONE,
+    Bind,
+    ClearGlobalParameter,
+    ClearParameter,
+    ClearPermissions,
+    ClearPolicy,
+    ClearTopicPermissions,
+    Command,
+    DeclareExchange,
+    DeclareQueue,
+    DeleteExchange,
+    DeleteQueue,
+    ForgetTransient,
+    Meta,
+    Outcome,
+    PermissionCommand,
+    PutUser,
+    PutVhost,
+    RemoveUser,
+    RemoveVhost,
+    Reply,
+    SetGlobalParameter,
+    SetParameter,
+    SetPermissions,
+    SetPolicy,
+    SetTopicPermissions,
+    SetUserLimits,
+    SetUserTags,
+    SetVhostLimits,
+    Unbind,
+    VhostCommand,
+)
+from warren.metadata.events import Event, Listener, UserChanged, UserRemoved
+from warren.metadata.parameters import GlobalParameters
+from warren.metadata.permissions import Permissions
+from warren.metadata.users import Users
+from warren.metadata.vhosts import Vhost, Vhosts
+
+C = TypeVar("C", bound=Command)
+V = TypeVar("V", bound=VhostCommand)
+P = TypeVar("P", bound=PermissionCommand)
+Handler = Callable[[Command], Reply]
+
+
+class Metadata:
+    """What exists in the broker: read freely, changed by `apply` alone."""
+
+    __slots__ = (
+        "_events",
+        "_handlers",
+        "_listeners",
+        "global_parameters",
+        "index",
+        "permissions",
+        "users",
+        "vhosts",
+    )
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._listeners: dict[str | None, list[Listener]] = {}
+        # The place in the log of the last command applied.
+        self.index = 0
+        self.vhosts = Vhosts(self._events.append)
+        self.users = Users(self._events.append)
+        self.permissions = Permissions(self._events.append)
+        self.global_parameters = GlobalParameters(self._events.append)
+        self._handlers: dict[type[Command], Handler] = {}
+        self._register()
+
+    def apply(self, command: Command, meta: Meta) -> Reply:
+        """Carry out `command`, tell the listeners what changed, and answer."""
+        assert not self._events, "a listener applied a command"
+        reply = self._handlers[type(command)](command)
+        self.index = meta.index
+        try:
+            for event in self._events:
+                for listener in self._listeners_of(event):
+                    listener(event)
+        finally:
+            self._events.clear()
+        return reply
+
+    def listen(self, listener: Listener, *, vhost: str | None = None) -> None:
+        """Tell `listener` of every change from now on, or of those in one vhost."""
+        self._listeners.setdefault(vhost, []).append(listener)
+
+    def ignore(self, listener: Listener, *, vhost: str | None = None) -> None:
+        """Tell `listener` nothing more."""
+        self._listeners[vhost].remove(listener)
+        if not self._listeners[vhost]:
+            del self._listeners[vhost]
+
+    def vhost(self, name: str) -> Vhost | None:
+        """The vhost `name`."""
+        return self.vhosts.by_name.get(name)
+
+    def _listeners_of(self, event: Event) -> list[Listener]:
+        of_all = self._listeners.get(None, [])
+        if isinstance(event, UserChanged | UserRemoved):
+            return of_all
+        return of_all + self._listeners.get(event.vhost, [])
+
+    def _register(self) -> None:
+        on = self._on
+        on(PutVhost, self.vhosts.put)
+        on(RemoveVhost, self._remove_vhost)
+        on(PutUser, self.users.put)
+        on(RemoveUser, self._remove_user)
+        on(SetUserTags, self.users.set_tags)
+        on(SetUserLimits, self.users.set_limits)
+        on(SetPermissions, self._of_user_and_vhost(self.permissions.put))
+        on(ClearPermissions, self._of_user_and_vhost(self.permissions.clear))
+        on(SetTopicPermissions, self._of_user_and_vhost(self.permissions.put_topic))
+        on(ClearTopicPermissions, self._of_user_and_vhost(self.permissions.clear_topic))
+        on(SetGlobalParameter, self.global_parameters.put)
+        on(ClearGlobalParameter, self.global_parameters.clear)
+        on(SetVhostLimits, self._in_vhost(Vhost.set_limits))
+        on(SetPolicy, self._in_vhost(Vhost.set_policy))
+        on(ClearPolicy, self._in_vhost(Vhost.clear_policy))
+        on(SetParameter, self._in_vhost(Vhost.set_parameter))
+        on(ClearParameter, self._in_vhost(Vhost.clear_parameter))
+        on(DeclareExchange, self._in_vhost(lambda vhost, command: vhost.topology.declare_exchange(command)))
+        on(DeleteExchange, self._in_vhost(lambda vhost, command: vhost.topology.delete_exchange(command)))
+        on(DeclareQueue, self._in_vhost(lambda vhost, command: vhost.topology.declare_queue(command)))
+        on(DeleteQueue, self._in_vhost(lambda vhost, command: vhost.topology.delete_queue(command)))
+        on(Bind, self._in_vhost(lambda vhost, command: vhost.topology.bind(command)))
+        on(Unbind, self._in_vhost(lambda vhost, command: vhost.topology.unbind(command)))
+        on(ForgetTransient, self._forget_transient)
+
+    def _on(self, command: type[C], handler: Callable[[C], Reply]) -> None:
+        # The dispatch by type above is what makes the argument a C.
+        self._handlers[command] = handler  # type: ignore[assignment]
+
+    def _in_vhost(self, handler: Callable[[Vhost, V], Reply]) -> Callable[[V], Reply]:
+        def handle(command: V) -> Reply:
+            vhost = self.vhost(command.vhost)
+            if vhost is None:
+                return Reply(Outcome.MISSING, f"no such vhost '{command.vhost}'")
+            return handler(vhost, command)
+
+        return handle
+
+    def _of_user_and_vhost(self, handler: Callable[[P], Reply]) -> Callable[[P], Reply]:
+        def handle(command: P) -> Reply:
+            if command.user not in self.users.by_name:
+                return Reply(Outcome.MISSING, f"no such user '{command.user}'")
+            if command.vhost not in self.vhosts.by_name:
+                return Reply(Outcome.MISSING, f"no such vhost '{command.vhost}'")
+            return handler(command)
+
+        return handle
+
+    def _remove_vhost(self, command: RemoveVhost) -> Reply:
+        reply = self.vhosts.remove(command)
+        if reply is DONE:
+            self.permissions.forget_vhost(command.name)
+        return reply
+
+    def _remove_user(self, command: RemoveUser) -> Reply:
+        reply = self.users.remove(command)
+        if reply is DONE:
+            self.permissions.forget_user(command.name)
+        return reply
+
+    def _forget_transient(self, _: ForgetTransient) -> Reply:
+        for vhost in self.vhosts.by_name.values():
+            vhost.topology.forget_transient()
+        return DONE

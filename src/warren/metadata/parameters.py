@@ -1,0 +1,94 @@
+"""Parameters: what shovels, federation, plugins and operators keep under a component and a name."""
+
+from collections.abc import Mapping
+
+from warren.metadata import validation
+from warren.metadata.commands import (
+    DONE,
+    MISSING,
+    ClearGlobalParameter,
+    ClearParameter,
+    Json,
+    Outcome,
+    Reply,
+    SetGlobalParameter,
+    SetParameter,
+)
+from warren.metadata.events import Listener, ParameterChanged
+
+# Parameters that RabbitMQ keeps as such and Warren keeps where they belong.
+POLICY = "policy"
+OPERATOR_POLICY = "operator_policy"
+VHOST_LIMITS = "vhost-limits"
+VHOST_LIMITS_NAME = "limits"
+
+# Components whose parameters are taken and kept; RabbitMQ knows them through its plugins.
+_COMPONENTS = frozenset(("shovel", "federation-upstream", "federation-upstream-set"))
+
+_VHOST_LIMITS: dict[str, validation.Check] = {
+    "max-connections": validation.integer,
+    "max-queues": validation.integer,
+}
+
+
+class Parameters:
+    """The parameters of one vhost by component and name."""
+
+    __slots__ = ("_notify", "_vhost", "by_key")
+
+    def __init__(self, vhost: str, notify: Listener) -> None:
+        self._vhost = vhost
+        self._notify = notify
+        self.by_key: dict[tuple[str, str], Json] = {}
+
+    def put(self, command: SetParameter) -> Reply:
+        """Set a parameter; REFUSED if nothing knows its component."""
+        if command.component not in _COMPONENTS:
+            text = validation.failed([f"component {command.component} not found"])
+            return Reply(Outcome.REFUSED, text)
+        self.by_key[command.component, command.name] = command.value
+        self._notify(ParameterChanged(self._vhost, command.component, command.name))
+        return DONE
+
+    def clear(self, command: ClearParameter) -> Reply:
+        """Remove a parameter."""
+        if self.by_key.pop((command.component, command.name), None) is None:
+            return MISSING
+        self._notify(ParameterChanged(self._vhost, command.component, command.name))
+        return DONE
+
+
+class GlobalParameters:
+    """The parameters of the broker by name."""
+
+    __slots__ = ("_notify", "by_name")
+
+    def __init__(self, notify: Listener) -> None:
+        self._notify = notify
+        self.by_name: dict[str, Json] = {}
+
+    def put(self, command: SetGlobalParameter) -> Reply:
+        """Set a parameter."""
+        self.by_name[command.name] = command.value
+        self._notify(ParameterChanged("", "", command.name))
+        return DONE
+
+    def clear(self, command: ClearGlobalParameter) -> Reply:
+        """Remove a parameter."""
+        if command.name not in self.by_name:
+            return MISSING
+        del self.by_name[command.name]
+        self._notify(ParameterChanged("", "", command.name))
+        return DONE
+
+
+def limits_refusal(limits: Json) -> Reply | None:
+    """Why `limits` cannot be those of a vhost; None if they can."""
+    errors = validation.fields(VHOST_LIMITS_NAME, limits, _VHOST_LIMITS)
+    return Reply(Outcome.REFUSED, validation.failed(errors)) if errors else None
+
+
+def as_limits(value: Json) -> Mapping[str, Json]:
+    """`value` as limits, which `limits_refusal` had nothing against."""
+    assert isinstance(value, Mapping)
+    return value

@@ -1,0 +1,205 @@
+"""Policies and operator policies of a vhost: what they may say, and which one a queue or exchange gets."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from warren.metadata import validation
+from warren.metadata.commands import Json, Outcome, Reply, SetPolicy
+from warren.model.arguments import Overflow, is_age
+from warren.model.patterns import matches
+from warren.model.terms import printed_json, printed_pairs
+
+_SEGMENT_SIZE_MAX = 3_000_000_000
+
+# What `apply-to` may be, and the kinds of object it means. RabbitMQ 4 added the last three.
+_APPLIES_TO: Final[Mapping[str, frozenset[str]]] = {
+    "all": frozenset(("exchange", "classic", "quorum", "stream")),
+    "exchanges": frozenset(("exchange",)),
+    "queues": frozenset(("classic", "quorum", "stream")),
+    "classic_queues": frozenset(("classic",)),
+    "quorum_queues": frozenset(("quorum",)),
+    "streams": frozenset(("stream",)),
+}
+
+# A policy that says one of these is not for such a queue at all (RabbitMQ 3.10.8).
+_UNSUPPORTED: Final[Mapping[str, frozenset[str]]] = {
+    "classic": frozenset(
+        ("max-age", "stream-max-segment-size-bytes", "initial-cluster-size", "dead-letter-strategy")
+    ),
+}
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What holds for the queues and exchanges whose name has `pattern` in it."""
+
+    name: str
+    pattern: str
+    definition: Mapping[str, Json]
+    priority: int | float
+    apply_to: str
+
+    def holds_for(self, name: str, kind: str) -> bool:
+        """True for `name`, an `exchange` or a queue of that kind."""
+        return (
+            kind in _APPLIES_TO[self.apply_to]
+            and _UNSUPPORTED.get(kind, _NOTHING).isdisjoint(self.definition)
+            and matches(self.pattern, name)
+        )
+
+
+class Policies:
+    """The policies of a vhost, or its operator policies; of several that match the highest priority holds."""
+
+    __slots__ = ("_sorted", "by_name")
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Policy] = {}
+        self._sorted: list[Policy] = []
+
+    def put(self, policy: Policy) -> None:
+        """Add `policy` or replace the one of its name."""
+        self.by_name[policy.name] = policy
+        self._sort()
+
+    def remove(self, name: str) -> bool:
+        """Remove the policy `name`; False if there is none."""
+        if self.by_name.pop(name, None) is None:
+            return False
+        self._sort()
+        return True
+
+    def match(self, name: str, kind: str) -> Policy | None:
+        """The policy that holds for `name`, an `exchange` or a queue of that kind."""
+        for policy in self._sorted:
+            if policy.holds_for(name, kind):
+                return policy
+        return None
+
+    def _sort(self) -> None:
+        # RabbitMQ leaves equal priorities to chance; by name is the same on every node.
+        self._sorted = sorted(self.by_name.values(), key=lambda policy: (-policy.priority, policy.name))
+
+
+def checked_policy(command: SetPolicy) -> Policy | Reply:
+    """The policy that `command` describes, or the refusal with RabbitMQ's text."""
+    checks: dict[str, validation.Check] = {
+        "priority": validation.number,
+        "pattern": validation.pattern,
+        "apply-to": _apply_to,
+        "definition": _operator_definition if command.is_operator else _definition,
+    }
+    apply_to = "all" if command.apply_to is None else command.apply_to
+    priority = 0 if command.priority is None else command.priority
+    definition = command.definition
+    term = {"pattern": command.pattern, "definition": definition, "priority": priority, "apply-to": apply_to}
+    errors = validation.fields(command.name, term, checks)
+    if errors:
+        return Reply(Outcome.REFUSED, validation.failed(errors))
+    assert isinstance(command.pattern, str)
+    assert isinstance(apply_to, str)
+    assert isinstance(priority, int | float)
+    assert isinstance(definition, Mapping)
+    return Policy(
+        name=command.name,
+        pattern=command.pattern,
+        definition=definition,
+        priority=priority,
+        apply_to=apply_to,
+    )
+
+
+def _apply_to(_: str, term: object) -> str | None:
+    if isinstance(term, str) and term in _APPLIES_TO:
+        return None
+    return f"apply-to '{term}' unrecognised; should be 'queues', 'exchanges' or 'all'"
+
+
+def _definition(name: str, term: object) -> str | None:
+    return _wrong_definition(name, term, _SETTINGS)
+
+
+def _operator_definition(name: str, term: object) -> str | None:
+    return _wrong_definition(name, term, _OPERATOR_SETTINGS)
+
+
+def _wrong_definition(name: str, term: object, settings: Mapping[str, "_Setting"]) -> str | None:
+    if not isinstance(term, Mapping):
+        return f"parse error while reading policy {name}: {printed_json(term)}"
+    if not term:
+        return "no policy provided"
+    for key, value in term.items():
+        setting = settings.get(key)
+        if setting is not None and not setting.is_right(value):
+            return f"{printed_json(value)} is not a valid {setting.noun}"
+    unknown = {key: value for key, value in term.items() if key not in settings}
+    return f"{printed_pairs(unknown)} are not recognised policy settings" if unknown else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    noun: str
+    is_right: Callable[[object], bool]
+
+
+def _string(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _anything(_: object) -> bool:
+    return True
+
+
+def _at_least(least: int, most: int | None = None) -> Callable[[object], bool]:
+    def check(value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return False
+        return value >= least and (most is None or value <= most)
+
+    return check
+
+
+def _among(*allowed: object) -> Callable[[object], bool]:
+    return lambda value: not isinstance(value, bool) and value in allowed
+
+
+_OPERATOR_SETTINGS: Final[Mapping[str, _Setting]] = {
+    "expires": _Setting("queue expiry", _at_least(1)),
+    "message-ttl": _Setting("message TTL", _at_least(0)),
+    "max-length": _Setting("maximum length", _at_least(0)),
+    "max-length-bytes": _Setting("maximum length in bytes", _at_least(0)),
+    "max-in-memory-length": _Setting("maximum memory in bytes", _at_least(0)),
+    "max-in-memory-bytes": _Setting("maximum memory in bytes", _at_least(0)),
+    "delivery-limit": _Setting("delivery limit", _at_least(0)),
+}
+_SETTINGS: Final[Mapping[str, _Setting]] = {
+    **_OPERATOR_SETTINGS,
+    "alternate-exchange": _Setting("alternate exchange name", _string),
+    "dead-letter-exchange": _Setting("dead letter exchange name", _string),
+    "dead-letter-routing-key": _Setting("dead letter routing key", _string),
+    "dead-letter-strategy": _Setting("dead letter strategy", _among("at-most-once", "at-least-once")),
+    "queue-mode": _Setting("queue-mode value", _among("default", "lazy")),
+    "queue-version": _Setting("queue-version value", _among(1, 2)),
+    "overflow": _Setting("overflow value", _among(*(overflow.value for overflow in Overflow))),
+    "consumer-timeout": _Setting("consumer timeout", _at_least(0)),
+    "max-age": _Setting("max age", lambda value: isinstance(value, str) and is_age(value)),
+    "queue-leader-locator": _Setting(
+        "queue leader locator value", _among("client-local", "balanced", "random", "least-leaders")
+    ),
+    "queue-master-locator": _Setting("queue master locator value", _string),
+    "initial-cluster-size": _Setting("cluster size", _at_least(0)),
+    "stream-max-segment-size-bytes": _Setting("segment size", _at_least(0, _SEGMENT_SIZE_MAX)),
+    # Mirrored queues are gone since RabbitMQ 4; policies that speak of them keep working.
+    "ha-mode": _Setting("ha-mode value", _among("all", "exactly", "nodes")),
+    "ha-params": _Setting("ha-params value", _anything),
+    "ha-sync-mode": _Setting("ha-sync-mode value", _among("manual", "automatic")),
+    "ha-sync-batch-size": _Setting("ha-sync-batch-size value", _at_least(1)),
+    "ha-promote-on-shutdown": _Setting("ha-promote-on-shutdown value", _among("always", "when-synced")),
+    "ha-promote-on-failure": _Setting("ha-promote-on-failure value", _among("always", "when-synced")),
+    # Taken so that definitions load; federation itself comes with the relay.
+    "federation-upstream": _Setting("federation upstream", _string),
+    "federation-upstream-set": _Setting("federation upstream set", _string),
+    "federation-upstream-pattern": _Setting("federation upstream pattern", _string),
+}

@@ -1,0 +1,69 @@
+"""What exists in a vhost, as small values: exchanges, queues and bindings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from warren.model.arguments import queue_kind
+from warren.wire.table import Value, decode_table, encode_table
+
+# One for all that have none.
+NO_ARGUMENTS: Mapping[str, Value] = {}
+_SIZE_OCTETS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRecord:
+    """An exchange as it was declared."""
+
+    name: str
+    type: str
+    durable: bool
+    auto_delete: bool
+    internal: bool
+    arguments: Mapping[str, Value]
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRecord:
+    """A queue as it was declared; `owner` is the connection it is exclusive to."""
+
+    name: str
+    durable: bool
+    auto_delete: bool
+    owner: str | None
+    arguments: Mapping[str, Value]
+    user: str
+
+    @property
+    def kind(self) -> str:
+        """The type of queue: classic, quorum or stream."""
+        return queue_kind(self.arguments)
+
+
+class BindingRecord(NamedTuple):
+    """A binding; its arguments take part in its identity with their types, but not in their order."""
+
+    source: str
+    is_to_queue: bool
+    destination: str
+    routing_key: str
+    # The encoded field table, sorted by key; empty without arguments.
+    arguments_octets: bytes
+
+    @property
+    def arguments(self) -> Mapping[str, Value]:
+        """The arguments, decoded."""
+        octets = self.arguments_octets
+        return decode_table(octets, _SIZE_OCTETS, len(octets)) if octets else NO_ARGUMENTS
+
+    @property
+    def destination_kind(self) -> str:
+        """`queue` or `exchange`."""
+        return "queue" if self.is_to_queue else "exchange"
+
+
+def arguments_octets(arguments: Mapping[str, Value]) -> bytes:
+    """What stands for `arguments` in the identity of a binding."""
+    return encode_table(dict(sorted(arguments.items()))) if arguments else b""

@@ -1,0 +1,284 @@
+"""The exchanges, queues and bindings of one vhost, and the rules by which one takes others with it.
+
+Invariants:
+- both ends of every binding exist, and it is known from both;
+- deleting costs what is deleted, whatever else there is;
+- an auto-delete exchange goes with the last binding from it, and takes the bindings to it along.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from warren.metadata.commands import (
+    DONE,
+    EXISTING,
+    MISSING,
+    Bind,
+    DeclareExchange,
+    DeclareQueue,
+    DeleteExchange,
+    DeleteQueue,
+    Outcome,
+    Reply,
+    Unbind,
+)
+from warren.metadata.events import (
+    BindingAdded,
+    BindingRemoved,
+    ExchangeDeclared,
+    ExchangeDeleted,
+    Listener,
+    QueueDeclared,
+    QueueDeleted,
+)
+from warren.metadata.records import (
+    NO_ARGUMENTS,
+    BindingRecord,
+    ExchangeRecord,
+    QueueRecord,
+    arguments_octets,
+)
+
+# RabbitMQ makes these in every vhost: name, type and whether clients may not publish to it.
+DEFAULT_EXCHANGES: Final = (
+    ("", "direct", False),
+    ("amq.direct", "direct", False),
+    ("amq.fanout", "fanout", False),
+    ("amq.headers", "headers", False),
+    ("amq.match", "headers", False),
+    ("amq.rabbitmq.trace", "topic", True),
+    ("amq.topic", "topic", False),
+)
+DEFAULT_EXCHANGES_USER = "rmq-internal"
+
+
+class Topology:
+    """What exists in one vhost, and how it hangs together."""
+
+    __slots__ = (
+        "_exclusive",
+        "_from",
+        "_notify",
+        "_to_exchange",
+        "_to_queue",
+        "exchanges",
+        "queues",
+        "vhost",
+    )
+
+    def __init__(self, vhost: str, notify: Listener) -> None:
+        self.vhost = vhost
+        self._notify = notify
+        self.queues: dict[str, QueueRecord] = {}
+        self.exchanges: dict[str, ExchangeRecord] = {
+            name: ExchangeRecord(name, kind, True, False, internal, NO_ARGUMENTS, DEFAULT_EXCHANGES_USER)
+            for name, kind, internal in DEFAULT_EXCHANGES
+        }
+        self._from = _Bindings()
+        self._to_queue = _Bindings()
+        self._to_exchange = _Bindings()
+        # Names of exclusive queues by the connection that owns them.
+        self._exclusive: dict[str, dict[str, None]] = {}
+
+    def declare_exchange(self, command: DeclareExchange) -> Reply:
+        """Create an exchange; EXISTING if there is one of the name."""
+        if command.name in self.exchanges:
+            return EXISTING
+        exchange = ExchangeRecord(
+            command.name,
+            command.type,
+            command.durable,
+            command.auto_delete,
+            command.internal,
+            command.arguments or NO_ARGUMENTS,
+            command.user,
+        )
+        self.exchanges[command.name] = exchange
+        self._notify(ExchangeDeclared(self.vhost, exchange))
+        return DONE
+
+    def delete_exchange(self, command: DeleteExchange) -> Reply:
+        """Delete an exchange; REFUSED if it is in use and only an unused one was meant."""
+        if command.name not in self.exchanges:
+            return MISSING
+        if command.if_unused and self._from.has(command.name):
+            return Reply(Outcome.REFUSED, "in use")
+        self._delete_exchange(command.name)
+        return DONE
+
+    def declare_queue(self, command: DeclareQueue) -> Reply:
+        """Create a queue; EXISTING if there is one of the name."""
+        if command.name in self.queues:
+            return EXISTING
+        queue = QueueRecord(
+            command.name,
+            command.durable,
+            command.auto_delete,
+            command.owner,
+            command.arguments or NO_ARGUMENTS,
+            command.user,
+        )
+        self.queues[command.name] = queue
+        if queue.owner is not None:
+            self._exclusive.setdefault(queue.owner, {})[queue.name] = None
+        self._notify(QueueDeclared(self.vhost, queue))
+        return DONE
+
+    def delete_queue(self, command: DeleteQueue) -> Reply:
+        """Delete a queue, the bindings to it and the exchanges that only these kept."""
+        if command.name not in self.queues:
+            return MISSING
+        self._delete_queue(command.name, self._to_queue.all(command.name))
+        return DONE
+
+    def bind(self, command: Bind) -> Reply:
+        """Add a binding; MISSING if one of its ends is."""
+        destinations = self.queues if command.is_to_queue else self.exchanges
+        if command.source not in self.exchanges or command.destination not in destinations:
+            return MISSING
+        binding = _binding(command)
+        if not self._from.add(binding.source, binding):
+            return EXISTING
+        self._to(binding).add(binding.destination, binding)
+        self._notify(BindingAdded(self.vhost, binding))
+        return DONE
+
+    def unbind(self, command: Unbind) -> Reply:
+        """Remove a binding, and its source if that goes with its last one."""
+        binding = _binding(command)
+        if not self._from.contains(binding.source, binding):
+            return MISSING
+        self._remove([binding])
+        return DONE
+
+    def forget_transient(self) -> None:
+        """Remove what does not survive a restart; an exchange that it leaves without bindings stays."""
+        for queue in [
+            queue for queue in self.queues.values() if not queue.durable or queue.owner is not None
+        ]:
+            self._delete_queue(queue.name, self._to_queue.all(queue.name), is_cascading=False)
+        for exchange in [exchange for exchange in self.exchanges.values() if not exchange.durable]:
+            self._delete_exchange(exchange.name, is_cascading=False)
+
+    def bindings(self) -> Iterator[BindingRecord]:
+        """Every binding, exchange by exchange."""
+        for name in self.exchanges:
+            yield from self._from.all(name)
+
+    def bindings_from(self, exchange: str) -> list[BindingRecord]:
+        """The bindings of which `exchange` is the source."""
+        return self._from.all(exchange)
+
+    def bindings_to_queue(self, queue: str) -> list[BindingRecord]:
+        """The bindings of which `queue` is the destination."""
+        return self._to_queue.all(queue)
+
+    def bindings_to_exchange(self, exchange: str) -> list[BindingRecord]:
+        """The bindings of which `exchange` is the destination."""
+        return self._to_exchange.all(exchange)
+
+    def has_binding(self, binding: BindingRecord) -> bool:
+        """True if `binding` exists."""
+        return self._from.contains(binding.source, binding)
+
+    def exclusive_to(self, owner: str) -> list[str]:
+        """The names of the queues that are exclusive to the connection `owner`."""
+        return list(self._exclusive.get(owner, ()))
+
+    def _to(self, binding: BindingRecord) -> "_Bindings":
+        return self._to_queue if binding.is_to_queue else self._to_exchange
+
+    def _delete_queue(
+        self, name: str, bindings: Iterable[BindingRecord], *, is_cascading: bool = True
+    ) -> None:
+        self._remove(bindings, is_cascading=is_cascading)
+        queue = self.queues.pop(name)
+        if queue.owner is not None:
+            names = self._exclusive[queue.owner]
+            del names[name]
+            if not names:
+                del self._exclusive[queue.owner]
+        self._notify(QueueDeleted(self.vhost, queue))
+
+    def _delete_exchange(self, name: str, *, is_cascading: bool = True) -> None:
+        for binding in self._from.all(name):
+            self._discard(binding)
+        # Out of the way before the cascade: a cycle of auto-delete exchanges comes back here.
+        exchange = self.exchanges.pop(name)
+        self._remove(self._to_exchange.all(name), is_cascading=is_cascading)
+        self._notify(ExchangeDeleted(self.vhost, exchange))
+
+    def _remove(self, bindings: Iterable[BindingRecord], *, is_cascading: bool = True) -> None:
+        """Remove `bindings`, and the auto-delete exchanges that have none left."""
+        sources: dict[str, None] = {}
+        for binding in bindings:
+            self._discard(binding)
+            sources[binding.source] = None
+        for source in sources if is_cascading else ():
+            exchange = self.exchanges.get(source)
+            if exchange is not None and exchange.auto_delete and not self._from.has(source):
+                self._delete_exchange(source)
+
+    def _discard(self, binding: BindingRecord) -> None:
+        self._from.remove(binding.source, binding)
+        self._to(binding).remove(binding.destination, binding)
+        self._notify(BindingRemoved(self.vhost, binding))
+
+
+class _Bindings:
+    """Bindings by the name of one end. Most names have one binding: it stands there without a dict."""
+
+    __slots__ = ("_groups",)
+
+    def __init__(self) -> None:
+        self._groups: dict[str, BindingRecord | dict[BindingRecord, None]] = {}
+
+    def add(self, name: str, binding: BindingRecord) -> bool:
+        """Add `binding`; False if it is there already."""
+        group = self._groups.get(name)
+        if group is None:
+            self._groups[name] = binding
+        elif isinstance(group, dict):
+            if binding in group:
+                return False
+            group[binding] = None
+        elif group == binding:
+            return False
+        else:
+            self._groups[name] = {group: None, binding: None}
+        return True
+
+    def remove(self, name: str, binding: BindingRecord) -> None:
+        """Remove `binding`, which is there."""
+        group = self._groups[name]
+        if isinstance(group, dict):
+            del group[binding]
+            if group:
+                return
+        del self._groups[name]
+
+    def contains(self, name: str, binding: BindingRecord) -> bool:
+        """True if `binding` is there."""
+        group = self._groups.get(name)
+        return binding in group if isinstance(group, dict) else group == binding
+
+    def has(self, name: str) -> bool:
+        """True if there is any binding of `name`."""
+        return name in self._groups
+
+    def all(self, name: str) -> list[BindingRecord]:
+        """The bindings of `name`, oldest first."""
+        group = self._groups.get(name)
+        if group is None:
+            return []
+        return list(group) if isinstance(group, dict) else [group]
+
+
+def _binding(command: Bind | Unbind) -> BindingRecord:
+    return BindingRecord(
+        command.source,
+        command.is_to_queue,
+        command.destination,
+        command.routing_key,
+        arguments_octets(command.arguments),
+    )

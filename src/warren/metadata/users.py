@@ -1,0 +1,104 @@
+"""Users: password hashes, tags and limits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from warren.metadata import validation
+from warren.metadata.commands import (
+    DONE,
+    MISSING,
+    Json,
+    Outcome,
+    PutUser,
+    RemoveUser,
+    Reply,
+    SetUserLimits,
+    SetUserTags,
+)
+from warren.metadata.events import Listener, UserChanged, UserRemoved
+
+_LIMITS: dict[str, validation.Check] = {
+    "max-connections": validation.integer,
+    "max-channels": validation.integer,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Someone who may log in; an empty hash matches no password."""
+
+    name: str
+    password_hash: bytes
+    hashing_algorithm: str
+    tags: tuple[str, ...]
+    limits: Mapping[str, Json]
+
+    def limit(self, name: str) -> int | None:
+        """`max-connections` or `max-channels`; None if there is no such limit."""
+        return natural_limit(self.limits, name)
+
+
+class Users:
+    """All users by name."""
+
+    __slots__ = ("_notify", "by_name")
+
+    def __init__(self, notify: Listener) -> None:
+        self._notify = notify
+        self.by_name: dict[str, User] = {}
+
+    def put(self, command: PutUser) -> Reply:
+        """Create a user, or replace all but the limits that are not given."""
+        limits = command.limits
+        if limits is None:
+            known = self.by_name.get(command.name)
+            limits = known.limits if known is not None else {}
+        errors = validation.fields(command.name, limits, _LIMITS)
+        if errors:
+            return Reply(Outcome.REFUSED, validation.failed(errors))
+        self._put(
+            User(
+                name=command.name,
+                password_hash=command.password_hash,
+                hashing_algorithm=command.hashing_algorithm,
+                tags=command.tags,
+                limits=limits,
+            )
+        )
+        return DONE
+
+    def remove(self, command: RemoveUser) -> Reply:
+        """Remove a user; the permissions are the machine's to remove."""
+        if self.by_name.pop(command.name, None) is None:
+            return MISSING
+        self._notify(UserRemoved(command.name))
+        return DONE
+
+    def set_tags(self, command: SetUserTags) -> Reply:
+        """Replace the tags of a user."""
+        user = self.by_name.get(command.name)
+        if user is None:
+            return MISSING
+        self._put(replace(user, tags=command.tags))
+        return DONE
+
+    def set_limits(self, command: SetUserLimits) -> Reply:
+        """Replace the limits of a user."""
+        user = self.by_name.get(command.name)
+        if user is None:
+            return MISSING
+        errors = validation.fields(command.name, command.limits, _LIMITS)
+        if errors:
+            return Reply(Outcome.REFUSED, validation.failed(errors))
+        self._put(replace(user, limits=command.limits))
+        return DONE
+
+    def _put(self, user: User) -> None:
+        self.by_name[user.name] = user
+        self._notify(UserChanged(user.name))
+
+
+def natural_limit(limits: Mapping[str, Json], name: str) -> int | None:
+    """The limit `name`; None if it is absent or negative, which means the same."""
+    limit = limits.get(name)
+    return limit if isinstance(limit, int) and limit >= 0 else None

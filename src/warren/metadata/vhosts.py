@@ -1,0 +1,168 @@
+"""Virtual hosts: what describes one, and what is in it."""
+
+from collections.abc import Mapping
+
+from warren.metadata.commands import (
+    DONE,
+    EXISTING,
+    MISSING,
+    ClearParameter,
+    ClearPolicy,
+    Json,
+    PutVhost,
+    RemoveVhost,
+    Reply,
+    SetParameter,
+    SetPolicy,
+    SetVhostLimits,
+)
+from warren.metadata.events import (
+    Listener,
+    PoliciesChanged,
+    VhostAdded,
+    VhostLimitsChanged,
+    VhostRemoved,
+)
+from warren.metadata.parameters import (
+    OPERATOR_POLICY,
+    POLICY,
+    VHOST_LIMITS,
+    Parameters,
+    as_limits,
+    limits_refusal,
+)
+from warren.metadata.policies import Policies, Policy, checked_policy
+from warren.metadata.topology import Topology
+from warren.metadata.users import natural_limit
+
+
+class Vhost:
+    """One virtual host."""
+
+    __slots__ = (
+        "_notify",
+        "default_queue_type",
+        "description",
+        "limits",
+        "name",
+        "operator_policies",
+        "parameters",
+        "policies",
+        "tags",
+        "topology",
+        "tracing",
+    )
+
+    def __init__(self, name: str, notify: Listener) -> None:
+        self.name = name
+        self._notify = notify
+        self.description = ""
+        self.tags: tuple[str, ...] = ()
+        self.default_queue_type: str | None = None
+        self.tracing = False
+        self.limits: Mapping[str, Json] = {}
+        self.topology = Topology(name, notify)
+        self.policies = Policies()
+        self.operator_policies = Policies()
+        self.parameters = Parameters(name, notify)
+
+    def limit(self, name: str) -> int | None:
+        """`max-connections` or `max-queues`; None if there is no such limit."""
+        return natural_limit(self.limits, name)
+
+    def policies_of(self, name: str, kind: str) -> tuple[Policy | None, Policy | None]:
+        """The policy and the operator policy of `name`, an `exchange` or a queue of that kind."""
+        return self.policies.match(name, kind), self.operator_policies.match(name, kind)
+
+    def describe(self, command: PutVhost) -> None:
+        """Take over what `command` says beside the name."""
+        self.description = command.description
+        self.tags = command.tags
+        self.default_queue_type = command.default_queue_type
+        self.tracing = command.tracing
+
+    def set_limits(self, command: SetVhostLimits) -> Reply:
+        """Replace the limits."""
+        refusal = limits_refusal(command.limits)
+        if refusal is not None:
+            return refusal
+        self.limits = command.limits
+        self._notify(VhostLimitsChanged(self.name))
+        return DONE
+
+    def set_policy(self, command: SetPolicy) -> Reply:
+        """Create or replace a policy."""
+        policy = checked_policy(command)
+        if isinstance(policy, Reply):
+            return policy
+        self._policies(is_operator=command.is_operator).put(policy)
+        self._notify(PoliciesChanged(self.name))
+        return DONE
+
+    def clear_policy(self, command: ClearPolicy) -> Reply:
+        """Remove a policy."""
+        if not self._policies(is_operator=command.is_operator).remove(command.name):
+            return MISSING
+        self._notify(PoliciesChanged(self.name))
+        return DONE
+
+    def set_parameter(self, command: SetParameter) -> Reply:
+        """Set a parameter; limits and policies, which are parameters to RabbitMQ, go where they belong."""
+        if command.component == VHOST_LIMITS:
+            refusal = limits_refusal(command.value)
+            return refusal or self.set_limits(
+                SetVhostLimits(vhost=self.name, limits=as_limits(command.value))
+            )
+        if command.component in (POLICY, OPERATOR_POLICY) and isinstance(command.value, Mapping):
+            return self.set_policy(
+                SetPolicy(
+                    vhost=self.name,
+                    name=command.name,
+                    pattern=command.value.get("pattern"),
+                    definition=command.value.get("definition"),
+                    priority=command.value.get("priority"),
+                    apply_to=command.value.get("apply-to"),
+                    is_operator=command.component == OPERATOR_POLICY,
+                )
+            )
+        return self.parameters.put(command)
+
+    def clear_parameter(self, command: ClearParameter) -> Reply:
+        """Remove a parameter, limits or a policy."""
+        if command.component == VHOST_LIMITS:
+            return self.set_limits(SetVhostLimits(vhost=self.name, limits={}))
+        if command.component in (POLICY, OPERATOR_POLICY):
+            is_operator = command.component == OPERATOR_POLICY
+            return self.clear_policy(ClearPolicy(vhost=self.name, name=command.name, is_operator=is_operator))
+        return self.parameters.clear(command)
+
+    def _policies(self, *, is_operator: bool) -> Policies:
+        return self.operator_policies if is_operator else self.policies
+
+
+class Vhosts:
+    """All virtual hosts by name."""
+
+    __slots__ = ("_notify", "by_name")
+
+    def __init__(self, notify: Listener) -> None:
+        self._notify = notify
+        self.by_name: dict[str, Vhost] = {}
+
+    def put(self, command: PutVhost) -> Reply:
+        """Create a vhost, or describe an existing one anew."""
+        vhost = self.by_name.get(command.name)
+        if vhost is not None:
+            vhost.describe(command)
+            return EXISTING
+        vhost = self.by_name[command.name] = Vhost(command.name, self._notify)
+        vhost.describe(command)
+        self._notify(VhostAdded(command.name))
+        return DONE
+
+    def remove(self, command: RemoveVhost) -> Reply:
+        """Remove a vhost; the permissions are the machine's to remove."""
+        if self.by_name.pop(command.name, None) is None:
+            return MISSING
+        self._notify(VhostRemoved(command.name))
+        return DONE

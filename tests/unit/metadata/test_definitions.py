@@ -1,0 +1,169 @@
+"""The definitions document, both ways."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from warren.metadata.commands import Command, DeclareQueue, Reply
+from warren.metadata.defaults import DefaultsSettings, initial_commands
+from warren.metadata.definitions import exported, exported_vhost
+from warren.metadata.definitions_import import DefinitionsError, imported
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+
+Apply = Callable[[Command], Reply]
+
+# As RabbitMQ 3.10.8's HTTP API exports it, in the parts that matter here.
+DOCUMENT = json.loads("""
+{"rabbit_version":"3.10.8","rabbitmq_version":"3.10.8","product_name":"RabbitMQ","product_version":"3.10.8",
+ "users":[
+  {"name":"bob","password_hash":"cYwGJW27q9+YZDHgF+Dvfi9W3MmYKsA0JPWqBjX6NAigJARf",
+   "hashing_algorithm":"rabbit_password_hashing_sha256","tags":["management","policymaker"],"limits":{}},
+  {"name":"alice","password_hash":"vlqRbUuS5AjatGtzHW5g/c6g4CaA6YaWhuTsNEMf4hXDNufR",
+   "hashing_algorithm":"rabbit_password_hashing_sha256","tags":["monitoring"],
+   "limits":{"max-channels":100,"max-connections":10}}],
+ "vhosts":[{"name":"snap","metadata":{"description":"a snapshot","tags":["qa"]}},{"name":"/"}],
+ "permissions":[{"user":"bob","vhost":"snap","configure":".*","write":".*","read":".*"}],
+ "topic_permissions":[{"user":"alice","vhost":"snap","exchange":"amq.topic","write":"^a","read":".*"}],
+ "parameters":[
+  {"value":{"dest-queue":"q.dst","src-queue":"q.src"},"vhost":"snap","component":"shovel","name":"shov"},
+  {"value":{"max-queues":500,"max-connections":500},"vhost":"snap","component":"vhost-limits","name":"limits"},
+  {"value":{"pattern":"^q.policy","definition":{"expires":36000000,"max-length":500},"priority":1,
+   "apply-to":"queues"},"vhost":"snap","component":"operator_policy","name":"oppol"}],
+ "global_parameters":[{"name":"gp","value":{"a":1,"b":["x"]}}],
+ "policies":[{"vhost":"snap","name":"pol","pattern":"^q.policy","apply-to":"queues",
+   "definition":{"max-length":1000,"message-ttl":60000},"priority":3}],
+ "queues":[
+  {"name":"q.full","vhost":"snap","durable":true,"auto_delete":false,
+   "arguments":{"x-dead-letter-exchange":"ex.fanout","x-max-length":100,"x-single-active-consumer":true}},
+  {"name":"q.classic","vhost":"snap","durable":true,"auto_delete":false,"arguments":{}}],
+ "exchanges":[
+  {"name":"ex.direct","vhost":"snap","type":"direct","durable":true,"auto_delete":false,"internal":false,
+   "arguments":{}},
+  {"name":"ex.internal","vhost":"snap","type":"topic","durable":false,"auto_delete":true,"internal":true,
+   "arguments":{"alternate-exchange":"ex.fanout"}}],
+ "bindings":[
+  {"source":"amq.headers","vhost":"snap","destination":"q.classic","destination_type":"queue",
+   "routing_key":"","arguments":{"h1":"v1","n":1,"x-match":"all"}},
+  {"source":"ex.direct","vhost":"snap","destination":"ex.internal","destination_type":"exchange",
+   "routing_key":"ee","arguments":{}}]}
+""")
+SECTIONS = (
+    "users",
+    "permissions",
+    "topic_permissions",
+    "parameters",
+    "global_parameters",
+    "policies",
+    "queues",
+    "exchanges",
+    "bindings",
+)
+
+
+def no_hash(password: str) -> bytes:
+    return b"hashed " + password.encode()
+
+
+def loaded(document: object, *, vhost: str | None = None, into: Metadata | None = None) -> Metadata:
+    metadata = into or Metadata()
+    local = LocalProposals(metadata, lambda: 0)
+    for command in imported(document, no_hash, vhost=vhost):
+        local.apply(command)
+    return metadata
+
+
+def as_sets(document: dict[str, object]) -> dict[str, set[str]]:
+    return {
+        section: {json.dumps(entry, sort_keys=True) for entry in entries}
+        for section, entries in document.items()
+        if isinstance(entries, list) and section in SECTIONS
+    }
+
+
+def test_rabbitmqs_document_comes_out_as_it_went_in() -> None:
+    assert as_sets(exported(loaded(DOCUMENT), version="3.10.8")) == as_sets(DOCUMENT)
+
+
+def test_exporting_what_was_imported_gives_the_same_bytes() -> None:
+    first = exported(loaded(DOCUMENT), version="3.10.8")
+    second = exported(loaded(json.loads(json.dumps(first))), version="3.10.8")
+    assert json.dumps(first) == json.dumps(second)
+    assert first["vhosts"] == [
+        {"name": "snap", "metadata": {"description": "a snapshot", "tags": ["qa"]}},
+        {"name": "/", "metadata": {"description": "", "tags": []}},
+    ]
+
+
+def test_a_vhosts_document_moves_to_another_vhost() -> None:
+    metadata = loaded(DOCUMENT)
+    snap = metadata.vhost("snap")
+    slash = metadata.vhost("/")
+    assert snap is not None
+    assert slash is not None
+    document = exported_vhost(snap, version="3.10.8")
+    loaded(document, vhost="/", into=metadata)
+    copied = exported_vhost(slash, version="3.10.8")
+    for section in ("queues", "exchanges", "bindings"):
+        assert copied[section] == document[section]
+    assert slash.policies.by_name == snap.policies.by_name
+
+
+def test_what_nobody_could_import_is_not_exported(apply: Apply, metadata: Metadata) -> None:
+    apply(DeclareQueue(vhost="v", name="exclusive", owner="c"))
+    apply(DeclareQueue(vhost="v", name="amq.gen-1"))
+    document = exported(metadata, version="3.10.8")
+    assert (document["queues"], document["exchanges"], document["bindings"]) == ([], [], [])
+
+
+def test_passwords_in_the_clear_are_hashed_and_old_documents_read() -> None:
+    document = {
+        "rabbit_version": "3.5.7",
+        "users": [
+            {"name": "a", "password": "secret", "tags": "administrator, management"},
+            {"name": "b", "password_hash": "AAAA", "tags": ""},
+        ],
+    }
+    users = loaded(document).users.by_name
+    assert users["a"].password_hash == b"hashed secret"
+    assert users["a"].hashing_algorithm == "rabbit_password_hashing_sha256"
+    assert users["a"].tags == ("administrator", "management")
+    assert (users["b"].password_hash, users["b"].tags) == (b"\0\0\0", ())
+    assert users["b"].hashing_algorithm == "rabbit_password_hashing_md5"
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ([], "not_json"),
+        ({"queues": {}}, "queues is not a list"),
+        ({"queues": ["q"]}, "an entry of queues is not an object"),
+        ({"queues": [{"name": "q", "vhost": 5}]}, "queues 'q': vhost cannot be 5"),
+        ({"queues": [{"name": "q", "vhost": "v", "durable": "yes"}]}, "queues 'q': durable cannot be 'yes'"),
+        (
+            {"queues": [{"name": "q", "vhost": "v", "arguments": {"a": None}}]},
+            "queues 'q': arguments cannot be 'null_not_allowed'",
+        ),
+        (
+            {"users": [{"name": "u", "password_hash": "!", "tags": []}]},
+            "users 'u': password_hash cannot be 'anything but base64'",
+        ),
+        ({"users": [{"name": "u", "password_hash": "", "tags": [5]}]}, "users 'u': tags cannot be [5]"),
+    ],
+)
+def test_a_wrong_entry_is_named(document: object, text: str) -> None:
+    with pytest.raises(DefinitionsError) as caught:
+        imported(document, no_hash)
+    assert str(caught.value) == text
+
+
+def test_an_empty_broker_starts_with_guest_in_the_default_vhost() -> None:
+    metadata = Metadata()
+    local = LocalProposals(metadata, lambda: 0)
+    for command in initial_commands(DefaultsSettings(), no_hash):
+        local.apply(command)
+    assert metadata.users.by_name["guest"].tags == ("administrator",)
+    permission = metadata.permissions.get("guest", "/")
+    assert permission is not None
+    assert (permission.configure, permission.write, permission.read) == (".*", ".*", ".*")

@@ -1,0 +1,208 @@
+"""The machine as a whole: what belongs together goes together, and listeners hear it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from warren.metadata.commands import (
+    DONE,
+    EXISTING,
+    MISSING,
+    ClearGlobalParameter,
+    ClearParameter,
+    ClearPermissions,
+    ClearPolicy,
+    ClearTopicPermissions,
+    Command,
+    DeclareQueue,
+    Meta,
+    Outcome,
+    PutUser,
+    PutVhost,
+    RemoveUser,
+    RemoveVhost,
+    Reply,
+    SetGlobalParameter,
+    SetParameter,
+    SetPermissions,
+    SetPolicy,
+    SetTopicPermissions,
+    SetUserLimits,
+    SetUserTags,
+    SetVhostLimits,
+)
+from warren.metadata.events import (
+    Event,
+    PermissionsChanged,
+    PoliciesChanged,
+    UserChanged,
+    UserRemoved,
+    VhostAdded,
+    VhostLimitsChanged,
+    VhostRemoved,
+)
+from warren.metadata.machine import Metadata
+from warren.metadata.permissions import Permission, TopicPermission
+
+Apply = Callable[[Command], Reply]
+
+
+def grant(configure: str = ".*") -> SetPermissions:
+    return SetPermissions(user="u", vhost="v", configure=configure, write="w", read="r")
+
+
+def refused(reply: Reply) -> str:
+    assert reply.outcome is Outcome.REFUSED
+    return reply.text
+
+
+def test_a_vhost_is_made_once_and_described_again(
+    apply: Apply, metadata: Metadata, heard: list[Event]
+) -> None:
+    assert apply(PutVhost(name="w", description="one")) is DONE
+    assert apply(PutVhost(name="w", description="two", tags=("a",), default_queue_type="quorum")) is EXISTING
+    vhost = metadata.vhost("w")
+    assert vhost is not None
+    assert (vhost.description, vhost.tags, vhost.default_queue_type) == ("two", ("a",), "quorum")
+    assert heard == [VhostAdded("w")]
+
+
+def test_commands_in_a_vhost_that_is_not_there_miss_it(apply: Apply) -> None:
+    reply = apply(DeclareQueue(vhost="nowhere", name="q"))
+    assert (reply.outcome, reply.text) == (Outcome.MISSING, "no such vhost 'nowhere'")
+    assert apply(RemoveVhost(name="nowhere")) is MISSING
+
+
+def test_permissions_need_both_user_and_vhost(apply: Apply) -> None:
+    reply = apply(SetPermissions(user="nobody", vhost="v", configure="", write="", read=""))
+    assert (reply.outcome, reply.text) == (Outcome.MISSING, "no such user 'nobody'")
+    reply = apply(ClearPermissions(user="u", vhost="nowhere"))
+    assert (reply.outcome, reply.text) == (Outcome.MISSING, "no such vhost 'nowhere'")
+
+
+def test_permissions_are_regular_expressions(apply: Apply, metadata: Metadata) -> None:
+    assert apply(grant()) is DONE
+    assert "missing )" in refused(apply(grant("(")))
+    assert metadata.permissions.get("u", "v") == Permission(".*", "w", "r")
+    assert metadata.permissions.get("u", "w") is None
+    assert apply(ClearPermissions(user="u", vhost="v")) is DONE
+    assert metadata.permissions.get("u", "v") is None
+
+
+def test_every_change_of_permissions_advances_their_generation(apply: Apply, metadata: Metadata) -> None:
+    before = metadata.permissions.generation
+    apply(grant())
+    apply(grant())
+    apply(SetTopicPermissions(user="u", vhost="v", exchange="amq.topic", write="a", read="b"))
+    assert metadata.permissions.generation == before + 3
+
+
+def test_topic_permissions_are_kept_by_exchange(apply: Apply, metadata: Metadata) -> None:
+    for exchange in ("one", "two", "three"):
+        apply(SetTopicPermissions(user="u", vhost="v", exchange=exchange, write="a", read="b"))
+    assert metadata.permissions.get_topic("u", "v", "two") == TopicPermission("a", "b")
+    apply(ClearTopicPermissions(user="u", vhost="v", exchange="two"))
+    assert metadata.permissions.get_topic("u", "v", "two") is None
+    apply(ClearTopicPermissions(user="u", vhost="v"))
+    assert metadata.permissions.topics_by_user_and_vhost == {}
+    refused(apply(SetTopicPermissions(user="u", vhost="v", exchange="x", write="(", read="b")))
+
+
+def test_permissions_go_with_their_user_and_with_their_vhost(
+    apply: Apply, metadata: Metadata, heard: list[Event]
+) -> None:
+    apply(PutVhost(name="w"))
+    apply(grant())
+    apply(SetPermissions(user="u", vhost="w", configure="", write="", read=""))
+    apply(SetTopicPermissions(user="u", vhost="v", exchange="x", write="a", read="b"))
+    del heard[:]
+    assert apply(RemoveVhost(name="v")) is DONE
+    assert heard == [VhostRemoved("v"), PermissionsChanged("u", "v")]
+    assert list(metadata.permissions.by_user_and_vhost) == [("u", "w")]
+    assert apply(RemoveUser(name="u")) is DONE
+    assert metadata.permissions.by_user_and_vhost == {}
+    assert heard[2:] == [UserRemoved("u"), PermissionsChanged("u", "w")]
+    assert apply(RemoveUser(name="u")) is MISSING
+
+
+def test_a_user_keeps_limits_that_are_not_given_again(
+    apply: Apply, metadata: Metadata, heard: list[Event]
+) -> None:
+    assert apply(SetUserLimits(name="u", limits={"max-connections": 5, "max-channels": -1})) is DONE
+    assert apply(SetUserTags(name="u", tags=("management",))) is DONE
+    apply(PutUser(name="u", password_hash=b"new", hashing_algorithm="sha512", tags=("administrator",)))
+    user = metadata.users.by_name["u"]
+    assert (user.password_hash, user.tags) == (b"new", ("administrator",))
+    assert (user.limit("max-connections"), user.limit("max-channels")) == (5, None)
+    assert heard == [UserChanged("u")] * 3
+    assert apply(SetUserTags(name="nobody", tags=())) is MISSING
+    assert apply(SetUserLimits(name="nobody", limits={})) is MISSING
+
+
+def test_limits_are_numbers_with_known_names(apply: Apply, metadata: Metadata, heard: list[Event]) -> None:
+    assert apply(SetVhostLimits(vhost="v", limits={"max-queues": 1})) is DONE
+    assert heard == [VhostLimitsChanged("v")]
+    vhost = metadata.vhost("v")
+    assert vhost is not None
+    assert (vhost.limit("max-queues"), vhost.limit("max-connections")) == (1, None)
+    assert refused(apply(SetVhostLimits(vhost="v", limits={"max-queues": "x"}))) == (
+        'Validation failed\n\nmax-queues should be a number, actually was <<"x">>\n'
+    )
+    assert refused(apply(SetUserLimits(name="u", limits={"max-fun": 1}))) == (
+        'Validation failed\n\nUnrecognised terms [{<<"max-fun">>,1}] in u\n'
+    )
+
+
+def test_limits_and_operator_policies_may_come_as_parameters(apply: Apply, metadata: Metadata) -> None:
+    apply(SetParameter(vhost="v", component="vhost-limits", name="limits", value={"max-queues": 7}))
+    value = {"pattern": "^a", "definition": {"expires": 5}, "priority": 1, "apply-to": "queues"}
+    assert apply(SetParameter(vhost="v", component="operator_policy", name="o", value=value)) is DONE
+    vhost = metadata.vhost("v")
+    assert vhost is not None
+    assert vhost.limit("max-queues") == 7
+    assert vhost.operator_policies.by_name["o"].definition == {"expires": 5}
+    assert apply(ClearParameter(vhost="v", component="operator_policy", name="o")) is DONE
+    assert apply(ClearParameter(vhost="v", component="vhost-limits", name="limits")) is DONE
+    assert vhost.limit("max-queues") is None
+    assert vhost.operator_policies.by_name == {}
+
+
+def test_parameters_of_unknown_components_are_refused(apply: Apply) -> None:
+    assert refused(apply(SetParameter(vhost="v", component="nonsense", name="n", value=1))) == (
+        "Validation failed\n\ncomponent nonsense not found\n"
+    )
+    assert apply(SetParameter(vhost="v", component="shovel", name="s", value={})) is DONE
+    assert apply(ClearParameter(vhost="v", component="shovel", name="s")) is DONE
+    assert apply(ClearParameter(vhost="v", component="shovel", name="s")) is MISSING
+
+
+def test_global_parameters_are_kept(apply: Apply, metadata: Metadata) -> None:
+    assert apply(SetGlobalParameter(name="g", value={"a": [1]})) is DONE
+    assert metadata.global_parameters.by_name == {"g": {"a": [1]}}
+    assert apply(ClearGlobalParameter(name="g")) is DONE
+    assert apply(ClearGlobalParameter(name="g")) is MISSING
+
+
+def test_a_listener_of_one_vhost_hears_of_no_other(apply: Apply, metadata: Metadata) -> None:
+    apply(PutVhost(name="w"))
+    events: list[Event] = []
+    metadata.listen(events.append, vhost="w")
+    apply(DeclareQueue(vhost="v", name="q"))
+    apply(SetPolicy(vhost="w", name="p", pattern="", definition={"max-length": 1}))
+    apply(SetUserTags(name="u", tags=()))
+    assert events == [PoliciesChanged("w")]
+    metadata.ignore(events.append, vhost="w")
+    apply(ClearPolicy(vhost="w", name="p"))
+    assert len(events) == 1
+
+
+def test_a_listener_that_fails_leaves_the_machine_usable(apply: Apply, metadata: Metadata) -> None:
+    def fail(_: Event) -> None:
+        raise RuntimeError
+
+    metadata.listen(fail)
+    with pytest.raises(RuntimeError):
+        apply(DeclareQueue(vhost="v", name="q"))
+    metadata.ignore(fail)
+    assert metadata.apply(DeclareQueue(vhost="v", name="q"), Meta(index=9, now=1)) is EXISTING
+    assert metadata.index == 9

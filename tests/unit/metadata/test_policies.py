@@ -1,0 +1,118 @@
+"""Policies: what they may say, with RabbitMQ's texts, and which one holds."""
+
+from collections.abc import Callable
+
+import pytest
+
+from warren.metadata.commands import DONE, MISSING, ClearPolicy, Command, Outcome, Reply, SetPolicy
+from warren.metadata.machine import Metadata
+from warren.metadata.vhosts import Vhost
+
+Apply = Callable[[Command], Reply]
+VALIDATION = "Validation failed\n\n{}\n"
+
+
+def policy(name: str = "p", **fields: object) -> SetPolicy:
+    settings: dict[str, object] = {"pattern": ".*", "definition": {"max-length": 5}, **fields}
+    return SetPolicy(vhost="v", name=name, **settings)  # type: ignore[arg-type]
+
+
+def vhost_of(metadata: Metadata) -> Vhost:
+    vhost = metadata.vhost("v")
+    assert vhost is not None
+    return vhost
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"pattern": "("}, 'pattern should be regular expression but is invalid: {"missing )",1}'),
+        ({"pattern": None}, "pattern should be a binary but was null"),
+        ({"definition": {"nonsense": 1}}, '[{<<"nonsense">>,1}] are not recognised policy settings'),
+        ({"definition": {"max-length": -1}}, "-1 is not a valid maximum length"),
+        ({"definition": {"max-length": "5"}}, '<<"5">> is not a valid maximum length'),
+        ({"definition": {"message-ttl": 1.5}}, "1.5 is not a valid message TTL"),
+        ({"definition": {"expires": 0}}, "0 is not a valid queue expiry"),
+        ({"definition": {"overflow": "banana"}}, '<<"banana">> is not a valid overflow value'),
+        ({"definition": {"alternate-exchange": 5}}, "5 is not a valid alternate exchange name"),
+        ({"definition": {"dead-letter-exchange": True}}, "true is not a valid dead letter exchange name"),
+        ({"definition": {}}, "no policy provided"),
+        ({"apply-to": "b"}, "apply-to 'b' unrecognised; should be 'queues', 'exchanges' or 'all'"),
+        ({"priority": "a"}, 'priority should be a number, actually was <<"a">>'),
+        (
+            {"definition": {"dead-letter-exchange": "a"}, "is_operator": True},
+            '[{<<"dead-letter-exchange">>,<<"a">>}] are not recognised policy settings',
+        ),
+    ],
+)
+def test_a_wrong_policy_is_refused_with_rabbitmqs_text(
+    apply: Apply, fields: dict[str, object], text: str
+) -> None:
+    reply = apply(policy(**{key.replace("-", "_"): value for key, value in fields.items()}))
+    assert (reply.outcome, reply.text) == (Outcome.REFUSED, VALIDATION.format(text))
+
+
+def test_the_highest_priority_that_matches_holds(apply: Apply, metadata: Metadata) -> None:
+    apply(policy("low", pattern="^a", priority=1))
+    apply(policy("high", pattern="^ab", priority=2))
+    apply(policy("other", pattern="^c", priority=9))
+
+    def name(queue: str) -> str | None:
+        found, _ = vhost_of(metadata).policies_of(queue, "classic")
+        return found and found.name
+
+    assert (name("abc"), name("ac"), name("b")) == ("high", "low", None)
+    assert apply(ClearPolicy(vhost="v", name="high")) is DONE
+    assert name("abc") == "low"
+    assert apply(ClearPolicy(vhost="v", name="high")) is MISSING
+
+
+def test_a_pattern_matches_anywhere_in_the_name(apply: Apply, metadata: Metadata) -> None:
+    apply(policy(pattern="b+"))
+    assert vhost_of(metadata).policies_of("abbc", "classic")[0] is not None
+
+
+@pytest.mark.parametrize(
+    ("apply_to", "kinds"),
+    [
+        ("all", {"exchange", "classic", "quorum", "stream"}),
+        ("queues", {"classic", "quorum", "stream"}),
+        ("exchanges", {"exchange"}),
+        ("classic_queues", {"classic"}),
+        ("streams", {"stream"}),
+        (None, {"exchange", "classic", "quorum", "stream"}),
+    ],
+)
+def test_a_policy_holds_for_what_it_applies_to(
+    apply: Apply, metadata: Metadata, apply_to: str | None, kinds: set[str]
+) -> None:
+    apply(policy(apply_to=apply_to))
+    found = {
+        kind
+        for kind in ("exchange", "classic", "quorum", "stream")
+        if vhost_of(metadata).policies_of("x", kind)[0] is not None
+    }
+    assert found == kinds
+
+
+def test_a_policy_a_queue_cannot_follow_is_passed_over_whole(apply: Apply, metadata: Metadata) -> None:
+    apply(policy("stream", definition={"max-age": "7D", "max-length-bytes": 5}, priority=5))
+    apply(policy("classic", definition={"max-length": 5}))
+    assert vhost_of(metadata).policies_of("q", "classic")[0] is vhost_of(metadata).policies.by_name["classic"]
+    assert vhost_of(metadata).policies_of("q", "stream")[0] is vhost_of(metadata).policies.by_name["stream"]
+
+
+def test_operator_policies_stand_beside_policies(apply: Apply, metadata: Metadata) -> None:
+    apply(policy("p"))
+    apply(policy("o", definition={"expires": 1000}, is_operator=True))
+    mine, theirs = vhost_of(metadata).policies_of("q", "classic")
+    assert mine is not None
+    assert theirs is not None
+    assert (mine.name, theirs.name) == ("p", "o")
+    assert apply(ClearPolicy(vhost="v", name="o", is_operator=True)) is DONE
+    assert vhost_of(metadata).policies_of("q", "classic")[1] is None
+
+
+def test_a_pattern_that_takes_forever_matches_nothing(apply: Apply, metadata: Metadata) -> None:
+    apply(policy(pattern="^(a|aa)+$"))
+    assert vhost_of(metadata).policies_of("a" * 200 + "b", "classic")[0] is None
