@@ -21,7 +21,7 @@ def modules() -> list[Extension]:
         Extension(
             ".".join(header.with_suffix("").relative_to(SOURCE).parts),
             [str(header.with_suffix(".py"))],
-            extra_compile_args=["-O3", "-fno-strict-aliasing", "-Wno-unreachable-code"],
+            extra_compile_args=["-O3", "-g0", "-fno-strict-aliasing", "-Wno-unreachable-code"],
         )
         for header in headers
         if header.stem != "__init__"

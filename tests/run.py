@@ -73,14 +73,14 @@ def main() -> int:
     outcomes: list[Outcome] = []
     for build in builds:
         outcomes += _run_build(build, suites, is_only_one=len(builds) == 1)
-    return _summarise(outcomes)
+    return summarise(outcomes)
 
 
 def _run_build(build: str, suites: list[str], *, is_only_one: bool) -> list[Outcome]:
     outcomes = []
     if build == "interpreted" and "lint" in suites:
         outcomes += [_run_check(name, command) for name, command in CHECKS]
-    reason = _why_missing(build)
+    reason = why_missing(build)
     for suite in suites:
         if suite == "lint" or (not is_only_one and ONLY_ON.get(suite, build) != build):
             continue
@@ -88,13 +88,13 @@ def _run_build(build: str, suites: list[str], *, is_only_one: bool) -> list[Outc
         if reason:
             outcomes.append(Outcome(name, skipped=1, skip_reasons=Counter([reason])))
         elif suite in PROGRAMS:
-            outcomes.append(_run_program(name, build, PROGRAMS[suite]))
+            outcomes.append(run_program(name, build, PROGRAMS[suite]))
         else:
             outcomes.append(_run_pytest(name, build, suite))
     return outcomes
 
 
-def _why_missing(build: str) -> str:
+def why_missing(build: str) -> str:
     """Why this build cannot be tested here; empty if it can."""
     marker = ENVIRONMENTS[build] / "warren-build"
     found = marker.read_text().strip() if marker.exists() else "not made: run `make setup`"
@@ -112,7 +112,8 @@ def _run_check(name: str, command: list[str]) -> Outcome:
     return outcome
 
 
-def _run_program(name: str, build: str, command: list[str]) -> Outcome:
+def run_program(name: str, build: str, command: list[str]) -> Outcome:
+    """A program that counts for itself; one that does not counts as one, by its status."""
     outcome = Outcome(name)
     started = time.monotonic()
     _say(name)
@@ -136,7 +137,7 @@ def _run_pytest(name: str, build: str, suite: str) -> Outcome:
     status, _ = _stream(command, _variables(build))
     outcome.seconds = time.monotonic() - started
     if report.exists():
-        _count_report(outcome, report)
+        count_report(outcome, report)
     if status and not outcome.failed:
         _count_exit(outcome, status)
     return outcome
@@ -150,7 +151,8 @@ def _count_exit(outcome: Outcome, status: int) -> None:
         outcome.failures.append(f"{outcome.name} ended with status {status}")
 
 
-def _count_report(outcome: Outcome, report: Path) -> None:
+def count_report(outcome: Outcome, report: Path) -> None:
+    """Add what pytest wrote down, test by test."""
     for case in ElementTree.parse(report).iter("testcase"):
         skip = case.find("skipped")
         if case.find("failure") is not None or case.find("error") is not None:
@@ -205,7 +207,8 @@ def _say(text: str) -> None:
     print(f"== {text}", flush=True)
 
 
-def _summarise(outcomes: list[Outcome]) -> int:
+def summarise(outcomes: list[Outcome]) -> int:
+    """Print the table, what was skipped and what failed, and last the line of counts; 0 if nothing failed."""
     width = max(len(outcome.name) for outcome in outcomes)
     print(f"\n{'':{width}}  passed  failed  skipped  seconds")
     for one in outcomes:

@@ -1,6 +1,8 @@
 """What nobody calls is not kept."""
 
 import ast
+from functools import cache
+from pathlib import Path
 
 from tests.tidy.sources import Function, modules, place, report, tree
 
@@ -12,7 +14,7 @@ def test_every_private_function_and_class_is_used_where_it_stands() -> None:
         for node in _definitions(tree(path))
         if node.name.startswith("_")
         and not node.name.startswith("__")
-        and not _is_used_inside(tree(path), node.name)
+        and node.name not in _used_inside(path)
     ]
     assert not found, report(found)
 
@@ -30,10 +32,16 @@ def _definitions(module: ast.Module) -> list[ast.ClassDef | Function]:
     return top + inner
 
 
-def _is_used_inside(module: ast.Module, name: str) -> bool:
-    return any(
-        (isinstance(node, ast.Name) and node.id == name)
-        or (isinstance(node, ast.Attribute) and node.attr == name)
-        or (isinstance(node, ast.Constant) and node.value == name)
-        for node in ast.walk(module)
-    )
+@cache
+def _used_inside(path: Path) -> set[str]:
+    """Every name, attribute and string of the module that is not a definition."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Name():
+                found.add(node.id)
+            case ast.Attribute():
+                found.add(node.attr)
+            case ast.Constant(value=str() as value):
+                found.add(value)
+    return found

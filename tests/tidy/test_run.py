@@ -1,0 +1,81 @@
+"""The runner of all tests counts right: what crashes, hangs or says nothing is never green."""
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests import run
+from tests.run import Outcome
+
+
+@pytest.fixture(autouse=True)
+def this_python_for_every_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(run, "ENVIRONMENTS", {"interpreted": tmp_path, "compiled": tmp_path})
+    monkeypatch.setattr(run, "RESULTS", tmp_path)
+
+
+def counts(program: str) -> tuple[int, int, int]:
+    outcome = run.run_program("program", "interpreted", ["-c", program])
+    return outcome.passed, outcome.failed, outcome.skipped
+
+
+def test_the_last_line_counts_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes = [
+        Outcome("a", passed=2),
+        Outcome("b", failed=1, skipped=3, skip_reasons=Counter(["no node"] * 3)),
+    ]
+    assert run.summarise(outcomes) == 1
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[-1] == "2 passed, 1 failed, 3 skipped"
+    assert "skipped 3: no node" in printed
+
+
+def test_the_line_of_counts_stands_alone_only_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run.run_program("program", "interpreted", ["-c", "print('4 passed, 0 failed, 1 skipped')"])
+    assert run.summarise([outcome]) == 0
+    alone = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\d+ passed", line)]
+    assert alone == ["4 passed, 0 failed, 1 skipped"]
+
+
+def test_a_program_that_counts_is_believed() -> None:
+    assert counts("print('4 passed, 1 failed, 2 skipped'); raise SystemExit(1)") == (4, 1, 2)
+
+
+def test_a_program_that_counts_nothing_counts_as_one() -> None:
+    assert counts("print('done')") == (1, 0, 0)
+    assert counts("raise SystemExit(3)") == (0, 1, 0)
+
+
+def test_a_program_that_counts_well_and_crashes_has_failed() -> None:
+    assert counts("print('4 passed, 0 failed, 0 skipped', flush=True); import os; os.abort()") == (4, 1, 0)
+
+
+def test_a_suite_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "SUITE_SECONDS_MAX", 0.2)
+    assert counts("import time; time.sleep(60)") == (0, 1, 0)
+
+
+def test_tests_are_counted_one_by_one(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(
+        "<testsuites><testsuite><testcase classname='c' name='a'/>"
+        "<testcase classname='c' name='b'><failure/></testcase>"
+        "<testcase classname='c' name='c'><error/></testcase>"
+        "<testcase classname='c' name='d'><skipped message='no node'/></testcase></testsuite></testsuites>"
+    )
+    outcome = Outcome("some")
+    run.count_report(outcome, report)
+    assert (outcome.passed, outcome.failed, outcome.skipped) == (1, 2, 1)
+    assert dict(outcome.skip_reasons) == {"no node": 1}
+
+
+def test_a_build_that_was_not_made_is_said_to_be_missing(tmp_path: Path) -> None:
+    assert "make setup" in run.why_missing("compiled")
+    (tmp_path / "warren-build").write_text("interpreted: there is no C compiler\n")
+    assert "there is no C compiler" in run.why_missing("compiled")
