@@ -46,6 +46,8 @@ NAME_SIZE_MAX = 255
 ROUTES_CACHED_MAX = 32_768
 # Destinations in all answers kept together: a fanout to 100,000 queues is not kept once for each key.
 ROUTE_DESTINATIONS_CACHED_MAX = 1_048_576
+# Weights are proportions: a million to one is as far as 65,536 slots can tell them apart, and beyond.
+CONSISTENT_HASH_WEIGHT_MAX = 1_000_000
 
 # --- arguments ----------------------------------------------------------------------------------
 # Ten years: the longest x-message-ttl and x-expires that RabbitMQ takes.

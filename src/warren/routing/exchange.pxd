@@ -17,6 +17,7 @@ cdef class BindingIndex:
 cdef class Exchange:
     cdef readonly str name
     cdef readonly object settings
+    cdef readonly object random_octets
     cdef public object _alternate
     cdef public BindingIndex _bindings
     cdef public object _watcher

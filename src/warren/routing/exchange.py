@@ -34,6 +34,9 @@ class Message(Protocol):
     def headers(self) -> Mapping[str, object]:
         """Its headers table, decoded now."""
 
+    def properties(self) -> object:
+        """Its basic properties, decoded now."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeSettings:
@@ -79,12 +82,10 @@ class Binding:
 class Exchange:
     """Names the destinations of a message; knows its own bindings and nothing of other exchanges."""
 
-    __slots__ = ("_alternate", "_bindings", "_watcher", "name", "settings")
+    __slots__ = ("_alternate", "_bindings", "_watcher", "name", "random_octets", "settings")
 
     # The name of the type, as in exchange.declare.
     type_name = ""
-    # The answer of `route` depends on the bindings and the key alone, so it may be kept.
-    is_routed_by_key = True
     # The keys in the CC and BCC headers are routed like the routing key itself.
     is_routed_by_copies = False
 
@@ -96,10 +97,17 @@ class Exchange:
     ) -> None:
         self.name = name
         self.settings = settings
+        self.random_octets = random_octets
         self._bindings = BindingIndex()
         self._watcher: Callable[[], None] | None = None
         alternate = settings.arguments.get(ALTERNATE_EXCHANGE)
         self._alternate: str | None = alternate if isinstance(alternate, str) else None
+        self.prepare()
+
+    @property
+    def is_routed_by_key(self) -> bool:
+        """The answer of `route` depends on the bindings and the key alone, so it may be kept."""
+        return True
 
     @staticmethod
     def validate_arguments(arguments: Mapping[str, object]) -> None:
@@ -127,7 +135,7 @@ class Exchange:
         """Add `binding`; False if an equal one is there already."""
         if not self._bindings.add(binding.key, binding):
             return False
-        self._added(binding)
+        self.added(binding)
         self._changed()
         return True
 
@@ -136,7 +144,7 @@ class Exchange:
         removed = self._bindings.remove(binding.key, binding)
         if removed is None:
             return False
-        self._removed(removed)
+        self.removed(removed)
         self._changed()
         return True
 
@@ -152,10 +160,13 @@ class Exchange:
         """Call `watcher` after every change of what is routed where."""
         self._watcher = watcher
 
-    def _added(self, binding: Binding) -> None:
+    def prepare(self) -> None:
+        """A type with attributes of its own gives them their first values."""
+
+    def added(self, binding: Binding) -> None:
         """A type that keeps an index of its own adds `binding` to it."""
 
-    def _removed(self, binding: Binding) -> None:
+    def removed(self, binding: Binding) -> None:
         """A type that keeps an index of its own removes `binding` from it."""
 
     def _changed(self) -> None:
@@ -220,6 +231,11 @@ class BindingIndex:
         if group is None:
             return 0
         return len(group) if isinstance(group, dict) else 1
+
+    def each_first(self) -> Iterator[Binding]:
+        """The oldest binding under each key."""
+        for group in self._groups.values():
+            yield next(iter(group)) if isinstance(group, dict) else group
 
     def each(self) -> Iterator[Binding]:
         """Every binding, those under one key together."""

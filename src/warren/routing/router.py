@@ -2,7 +2,7 @@
 
 Invariants:
 - what `route` answers is what a walk of the graph would answer now: every change empties the cache;
-- each exchange is visited once and each queue is named once, in the order of binding;
+- each exchange is visited once and each queue is named once, in an order that the bindings determine;
 - an answer is kept only if every exchange on its walk decides by the key alone, and the message has no
   CC and no BCC header.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from warren.errors import NotFound, PreconditionFailed
 from warren.limits import ROUTE_DESTINATIONS_CACHED_MAX, ROUTES_CACHED_MAX
 from warren.routing.exchange import Binding, BindingIndex, Exchange, Message
+from warren.wire.table import type_name
 
 # The headers that hold further routing keys; consumers do not see the second.
 CARBON_COPY = "CC"
@@ -160,8 +161,9 @@ class Walk:
         if exchange.is_routed_by_copies:
             for key in self._keys[1:]:
                 destinations += exchange.route(key, self._message)
-        if not destinations and exchange.alternate is not None:
-            # One that does not exist is no error: RabbitMQ 3.10.8, measured.
+        if not destinations and exchange.alternate and exchange.name:
+            # RabbitMQ 3.10.8, measured: one that does not exist is no error, the default exchange takes
+            # nothing as an alternate, and has none itself.
             alternate = self._exchanges.get(exchange.alternate)
             return () if alternate is None else (alternate,)
         return destinations
@@ -190,7 +192,8 @@ def carbon_copies(headers: Mapping[str, object]) -> list[str]:
             continue
         members = headers[name]
         if not isinstance(members, list):
-            kind = "signedint"
-            raise PreconditionFailed(f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}')
+            raise PreconditionFailed(
+                f'invalid message: {{unacceptable_type_in_header,"{name}",{type_name(members)}}}'
+            )
         keys += [member for member in members if isinstance(member, str)]
     return keys

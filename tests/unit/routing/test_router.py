@@ -1,39 +1,14 @@
 """The router: the graph walk, the cache and the copies."""
 
 import pytest
+from tests.unit.routing.samples import PLAIN, Sent, address, declared
 
 from warren.errors import NotFound, PreconditionFailed
 from warren.routing.direct import DirectExchange
-from warren.routing.exchange import Binding, Exchange, ExchangeSettings
+from warren.routing.exchange import Binding
 from warren.routing.fanout import FanoutExchange
 from warren.routing.router import Router
-
-
-class Sent:
-    """A message as routing sees it: headers as a dict, their names also in its octets."""
-
-    def __init__(self, headers: dict[str, object] | None = None) -> None:
-        self.flags = 0 if headers is None else 2
-        names = [name.encode() for name in headers or {}]
-        self.content = b"".join(bytes((len(name),)) + name for name in names)
-        self.header_size = len(self.content)
-        self._headers = headers or {}
-
-    def headers(self) -> dict[str, object]:
-        return self._headers
-
-
-PLAIN = Sent()
-
-
-def address(exchange: str, key: str) -> bytes:
-    return bytes((len(exchange),)) + exchange.encode() + bytes((len(key),)) + key.encode()
-
-
-def declared(router: Router, kind: type[Exchange], name: str, **arguments: object) -> Exchange:
-    exchange = kind(name, ExchangeSettings(arguments=arguments))
-    router.add(exchange)
-    return exchange
+from warren.wire.table import Int32
 
 
 @pytest.fixture
@@ -87,20 +62,20 @@ def test_exchanges_bound_in_a_circle_are_each_visited_once(router: Router) -> No
 
 
 def test_the_alternate_exchange_takes_what_is_routed_nowhere(router: Router) -> None:
-    declared(router, DirectExchange, "d", **{"alternate-exchange": "ae"})
+    declared(router, DirectExchange, "d", alternate_exchange="ae")
     spare = declared(router, FanoutExchange, "ae")
     router.bind(Binding(spare, "", None, "q"))
     assert router.route(address("d", "k"), PLAIN) == ("q",)
 
 
 def test_alternate_exchanges_that_name_each_other_end(router: Router) -> None:
-    declared(router, DirectExchange, "a", **{"alternate-exchange": "b"})
-    declared(router, DirectExchange, "b", **{"alternate-exchange": "a"})
+    declared(router, DirectExchange, "a", alternate_exchange="b")
+    declared(router, DirectExchange, "b", alternate_exchange="a")
     assert router.route(address("a", "k"), PLAIN) == ()
 
 
 def test_an_alternate_exchange_that_does_not_exist_is_no_error(router: Router) -> None:
-    declared(router, DirectExchange, "a", **{"alternate-exchange": "b"})
+    declared(router, DirectExchange, "a", alternate_exchange="b")
     assert router.route(address("a", "k"), PLAIN) == ()
 
 
@@ -174,7 +149,7 @@ def test_keys_in_cc_and_bcc_are_routed_too(router: Router) -> None:
 def test_a_cc_that_is_no_array_is_refused(router: Router) -> None:
     declared(router, DirectExchange, "d")
     with pytest.raises(PreconditionFailed) as refusal:
-        router.route(address("d", "a"), Sent({"CC": 5}))
+        router.route(address("d", "a"), Sent({"CC": Int32(5)}))
     assert refusal.value.message == 'invalid message: {unacceptable_type_in_header,"CC",signedint}'
 
 

@@ -1,0 +1,113 @@
+"""The consistent hash exchange, `x-consistent-hash`: each message to one destination, by weight.
+
+The binding key is the weight of the destination, written as a number. Messages with the same routing key,
+or the same header or property if the exchange was declared so, go to the same destination until the
+bindings change, and then only as many of them move as must (see `hashing`).
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from warren.errors import PreconditionFailed
+from warren.limits import CONSISTENT_HASH_WEIGHT_MAX
+from warren.model.terms import printed_value
+from warren.routing.exchange import Binding, BindingIndex, Exchange, Message
+from warren.routing.hashing import SLOTS, destination_name, draw, key_slot, seed
+from warren.wire.table import encode_table
+
+HASH_HEADER = "hash-header"
+HASH_PROPERTY = "hash-property"
+PROPERTIES = ("correlation_id", "message_id", "timestamp")
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+class ConsistentHashExchange(Exchange):
+    """One destination for equal keys, in proportion to the weights."""
+
+    __slots__ = ("_by_destination", "_candidates", "_header", "_owners", "_property", "_seeds", "_weights")
+
+    type_name = "x-consistent-hash"
+
+    def prepare(self) -> None:
+        arguments = self.settings.arguments
+        self._header = arguments.get(HASH_HEADER)
+        self._property = arguments.get(HASH_PROPERTY)
+        self._by_destination = BindingIndex()
+        # Drawn when first asked for, forgotten when the bindings change.
+        self._owners: list[object] = []
+        self._candidates: list[object] = []
+        self._seeds: list[int] = []
+        self._weights: list[float] = []
+
+    @property
+    def is_routed_by_key(self) -> bool:
+        """Unless it hashes a header or a property."""
+        return self._header is None and self._property is None
+
+    @staticmethod
+    def validate_arguments(arguments: Mapping[str, object]) -> None:
+        """Raise PreconditionFailed with RabbitMQ 3.10.8's texts; where it answers 541, with ours."""
+        header, name = arguments.get(HASH_HEADER), arguments.get(HASH_PROPERTY)
+        for argument in (HASH_HEADER, HASH_PROPERTY):
+            if argument in arguments and not isinstance(arguments[argument], str):
+                raise PreconditionFailed(f"{argument} must be a string")
+        if header is not None and name is not None:
+            raise PreconditionFailed("hash-header and hash-property are mutually exclusive")
+        if name is not None and name not in PROPERTIES:
+            raise PreconditionFailed(f"Unsupported property: {name}")
+
+    def validate_binding(self, key: str, arguments: Mapping[str, object]) -> None:
+        """Raise PreconditionFailed unless `key` is a weight; texts of RabbitMQ 3.10.8, measured."""
+        if not _INTEGER.fullmatch(key):
+            raise PreconditionFailed(f"The binding key must be an integer: {printed_value(key)}")
+        weight = int(key)
+        if weight < 1:
+            raise PreconditionFailed("The binding key must be greater than 0")
+        if weight > CONSISTENT_HASH_WEIGHT_MAX:
+            raise PreconditionFailed(f"The binding key must not be greater than {CONSISTENT_HASH_WEIGHT_MAX}")
+
+    def route(self, routing_key: str, message: Message) -> Iterable[object]:
+        """The one destination that owns what is hashed; none if nothing is bound."""
+        if not self._owners and not self._draw_anew():
+            return ()
+        slot = key_slot(self._hashed(routing_key, message))
+        owner = self._owners[slot]
+        if owner is None:
+            owner = self._owners[slot] = self._candidates[draw(slot, self._seeds, self._weights)]
+        return (owner,)
+
+    def _hashed(self, routing_key: str, message: Message) -> bytes:
+        value: object = routing_key
+        if self._header is not None:
+            value = message.headers().get(str(self._header))
+        elif self._property is not None:
+            value = getattr(message.properties(), str(self._property))
+        if isinstance(value, str):
+            return value.encode("utf-8", "surrogateescape")
+        # What lacks the header or the property goes to one destination together, as in RabbitMQ.
+        return encode_table({"": value})
+
+    def _draw_anew(self) -> bool:
+        """Collect the candidates, each with the weight of its oldest binding; False if there are none."""
+        for binding in self._by_destination.each_first():
+            self._candidates.append(binding.destination)
+            kind = "exchange" if isinstance(binding.destination, Exchange) else "queue"
+            self._seeds.append(seed(f"{kind} {destination_name(binding.destination)}"))
+            self._weights.append(float(binding.key))
+        if not self._candidates:
+            return False
+        self._owners = [None] * SLOTS
+        return True
+
+    def added(self, binding: Binding) -> None:
+        self._by_destination.add(binding.destination, binding)
+        self._forget()
+
+    def removed(self, binding: Binding) -> None:
+        self._by_destination.remove(binding.destination, binding)
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._candidates:
+            self._owners, self._candidates, self._seeds, self._weights = [], [], [], []

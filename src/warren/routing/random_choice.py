@@ -1,0 +1,52 @@
+"""The random exchanges: each message to one binding, drawn with equal chances; keys mean nothing.
+
+`x-random` is RabbitMQ's plugin. `x-local-random` is RabbitMQ 4's: only queues of this node take part, and
+here every destination that the router knows is one.
+"""
+
+from collections.abc import Iterable
+
+from warren.routing.exchange import Binding, Exchange, Message
+
+_OCTETS = 8
+
+
+class RandomExchange(Exchange):
+    """One destination by chance; it was given `random_octets` to draw with."""
+
+    __slots__ = ("_drawn_from",)
+
+    type_name = "x-random"
+
+    def prepare(self) -> None:
+        # The destinations of all bindings, or None after a change.
+        self._drawn_from: list[object] | None = None
+
+    @property
+    def is_routed_by_key(self) -> bool:
+        """Never: the next message with the same key may go elsewhere."""
+        return False
+
+    def route(self, routing_key: str, message: Message) -> Iterable[object]:
+        """One of the destinations; none if nothing is bound."""
+        destinations = self._drawn_from
+        if destinations is None:
+            destinations = self._drawn_from = [binding.destination for binding in self.each_binding()]
+        if len(destinations) < 2:
+            return destinations
+        assert self.random_octets is not None
+        return (destinations[int.from_bytes(self.random_octets(_OCTETS), "big") % len(destinations)],)
+
+    def added(self, binding: Binding) -> None:
+        self._drawn_from = None
+
+    def removed(self, binding: Binding) -> None:
+        self._drawn_from = None
+
+
+class LocalRandomExchange(RandomExchange):
+    """One destination of this node by chance."""
+
+    __slots__ = ()
+
+    type_name = "x-local-random"

@@ -1,0 +1,36 @@
+cimport cython
+
+from warren.routing.exchange cimport Exchange
+
+cdef class TrieNode
+
+cdef class TopicExchange(Exchange):
+    cdef readonly TrieNode _root
+    cdef unsigned long long _turn
+
+    @cython.locals(turn=cython.ulonglong, nodes=list, reached=list, node=TrieNode, child=TrieNode)
+    cdef list _match(self, list words)
+
+cdef class TrieNode:
+    cdef dict children
+    cdef TrieNode one
+    cdef TrieNode any
+    cdef readonly str pattern
+    cdef bint is_loop
+    cdef unsigned long long turn
+
+    @cython.locals(node=TrieNode)
+    cdef TrieNode grow(self, str word)
+    cdef cut(self, str word)
+    cpdef bint is_bare(self) noexcept
+
+@cython.locals(node=TrieNode, loop=TrieNode)
+cdef enter_loops(list nodes, unsigned long long turn)
+
+@cython.locals(node=TrieNode)
+cdef plant(TrieNode root, str pattern)
+
+@cython.locals(node=TrieNode, words=list, path=list, depth=Py_ssize_t)
+cdef prune(TrieNode root, str pattern)
+
+cdef list split_words(str key)

@@ -1,0 +1,33 @@
+"""The exchange types by the names that exchange.declare knows them by."""
+
+from warren.errors import CommandInvalid
+from warren.routing.consistent_hash import ConsistentHashExchange
+from warren.routing.direct import DirectExchange
+from warren.routing.exchange import Exchange
+from warren.routing.fanout import FanoutExchange
+from warren.routing.headers import HeadersExchange
+from warren.routing.modulus_hash import ModulusHashExchange
+from warren.routing.random_choice import LocalRandomExchange, RandomExchange
+from warren.routing.topic import TopicExchange
+
+EXCHANGE_TYPES: dict[str, type[Exchange]] = {
+    exchange.type_name: exchange
+    for exchange in (
+        DirectExchange,
+        FanoutExchange,
+        TopicExchange,
+        HeadersExchange,
+        ConsistentHashExchange,
+        ModulusHashExchange,
+        RandomExchange,
+        LocalRandomExchange,
+    )
+}
+
+
+def exchange_type(name: str) -> type[Exchange]:
+    """The class for the type `name`; texts of RabbitMQ 3.10.8, measured."""
+    found = EXCHANGE_TYPES.get(name)
+    if found is None:
+        raise CommandInvalid(f"{'unknown' if name else 'invalid'} exchange type '{name}'")
+    return found

@@ -1,0 +1,30 @@
+"""The random exchanges: one of the bindings, by the octets that they are given."""
+
+from tests.unit.routing.samples import bound, routed
+
+from warren.routing.exchange import Exchange, ExchangeSettings
+from warren.routing.random_choice import LocalRandomExchange, RandomExchange
+
+
+def drawing(kind: type[Exchange], numbers: list[int]) -> Exchange:
+    """An exchange that draws `numbers` one after the other."""
+    given = iter(numbers)
+    return kind("x", ExchangeSettings(), lambda size: next(given).to_bytes(size, "big"))
+
+
+def test_each_message_goes_to_the_binding_that_is_drawn() -> None:
+    for kind in (RandomExchange, LocalRandomExchange):
+        exchange = drawing(kind, [0, 1, 2, 3, 4])
+        for queue in ("q0", "q1", "q2"):
+            bound(exchange, "ignored", queue)
+        assert [routed(exchange, "k") for _ in range(5)] == [["q0"], ["q1"], ["q2"], ["q0"], ["q1"]]
+        assert not exchange.is_routed_by_key
+
+
+def test_a_single_binding_needs_no_chance() -> None:
+    exchange = drawing(RandomExchange, [])
+    assert routed(exchange, "k") == []
+    binding = bound(exchange, "", "q")
+    assert routed(exchange, "k") == ["q"]
+    exchange.unbind(binding)
+    assert routed(exchange, "k") == []
