@@ -1,0 +1,61 @@
+"""The broker that transcripts are played against, and the options to choose it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+
+import pytest
+
+from tests.conformance import transcript
+from tests.conformance.broker import Broker, start_broker
+from tests.conformance.client import Scene
+from tests.conformance.definitions import VHOSTS
+from tests.conformance.transcript import Transcript
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--broker` chooses whom to ask, `--rewrite` believes the answers."""
+    group = parser.getgroup("conformance")
+    group.addoption(
+        "--broker",
+        default="warren",
+        help="warren (started here), rabbitmq (started here), or an amqp:// URI of a RabbitMQ",
+    )
+    group.addoption("--rewrite", action="store_true", help="rewrite the S> lines of the chosen transcripts")
+
+
+@pytest.fixture(scope="session")
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The broker under test, for the session."""
+    with start_broker(request.config.getoption("--broker"), tmp_path_factory.mktemp("broker")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def results(request: pytest.FixtureRequest, broker: Broker) -> Iterator[dict[Path, Future[None]]]:
+    """Every chosen transcript is played at once, by as many threads as there are vhosts."""
+    chosen = [item.callspec.params["path"] for item in request.session.items if "results" in item.fixturenames]
+    vhosts: Queue[str] = Queue()
+    for vhost in VHOSTS:
+        vhosts.put(vhost)
+    is_rewriting = request.config.getoption("--rewrite")
+
+    def run(path: Path) -> None:
+        vhost = vhosts.get()
+        try:
+            scene = Scene(broker.host, broker.port, vhost, broker.is_rabbitmq, broker.outside)
+            script = Transcript.read(path)
+            if is_rewriting:
+                path.write_text(transcript.rewrite(script, scene))
+            else:
+                transcript.play(script, scene)
+        finally:
+            vhosts.put(vhost)
+
+    with ThreadPoolExecutor(len(VHOSTS)) as pool:
+        # Those that wait long begin first.
+        chosen.sort(key=lambda path: "after" not in path.read_text())
+        yield {path: pool.submit(run, path) for path in chosen if Transcript.read(path).applies(broker.is_rabbitmq)}

@@ -1,0 +1,100 @@
+"""A RabbitMQ of our own: Debian's rabbitmq-server on free ports, with its files in a temporary directory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+PLUGINS = "[rabbitmq_consistent_hash_exchange,rabbitmq_random_exchange,rabbitmq_sharding]."
+START_S = 90
+
+
+def is_installed() -> bool:
+    """Whether there is a rabbitmq-server to start."""
+    return SERVER.exists()
+
+
+class RabbitMQ:
+    """One broker process; `directory` must be empty and is left to the caller to remove."""
+
+    def __init__(self, directory: Path, *, listen: str = "0.0.0.0", settings: str = "") -> None:
+        self._directory = directory
+        self._environment = dict(os.environ)
+        self.port, distribution = free_ports(2)
+        (directory / "enabled_plugins").write_text(PLUGINS)
+        (directory / "rabbitmq.conf").write_text(
+            f"listeners.tcp.default = {listen}:{self.port}\nlog.console = false\n{settings}"
+        )
+        self._environment |= {
+            # The cookie is made in HOME, so that nothing of an installed broker is read.
+            "HOME": str(directory),
+            "RABBITMQ_NODENAME": f"test{self.port}@localhost",
+            "RABBITMQ_NODE_PORT": str(self.port),
+            "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_MNESIA_BASE": str(directory / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(directory / "log"),
+            "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "enabled_plugins"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none",
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, and return when it accepts connections."""
+        with (self._directory / "output").open("wb") as output:
+            self._process = subprocess.Popen(
+                [SERVER], env=self._environment, stdout=output, stderr=output, start_new_session=True
+            )
+        deadline = time.monotonic() + START_S
+        while not _accepts(self.port):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError((self._directory / "output").read_text())
+            time.sleep(0.2)
+        self.control("await_startup")
+
+    def control(self, *arguments: str) -> str:
+        """Run rabbitmqctl against it."""
+        command = [str(SERVER.with_name("rabbitmqctl")), *arguments]
+        return subprocess.run(
+            command, env=self._environment, check=True, capture_output=True, text=True, timeout=60
+        ).stdout
+
+    def stop(self) -> None:
+        """Stop it and what it has started, by its own process group."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(5)
+        self._process = None
+
+    def remove(self) -> None:
+        """Remove its files."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _accepts(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
