@@ -85,7 +85,7 @@ class Client:
     def finish(self) -> None:
         """Nothing more may have come; connections that live, close cleanly; those condemned are dropped."""
         for number, peer in self.peers.items():
-            if number in self.closed or peer.is_closed:
+            if number in self.closed or peer.is_closed or peer.is_released:
                 self._expect_nothing(peer)
                 continue
             if peer.is_condemned:
@@ -172,7 +172,7 @@ class Client:
 
 def _leave(peer: Peer) -> None:
     """Close the connection, politely if there is one, and the socket."""
-    if not peer.is_closed and not peer.is_condemned:
+    if not (peer.is_closed or peer.is_condemned or peer.is_released):
         peer.send_method(0, "connection.close", reply_code=200)
         while (event := peer.next_event(None, 5)) and event.name not in _LAST:
             pass

@@ -49,6 +49,7 @@ class Peer:
         self.arrived: deque[Event] = deque()
         self.is_closed = False
         self.is_condemned = False
+        self.is_released = False
         self.sent_at = time.monotonic()
         self.frame_size_max = 131072
         self.open_channels: set[int] = set()
@@ -156,6 +157,8 @@ class Peer:
             self.open_channels.discard(event.channel)
         elif event.name == "connection.close":
             self.is_condemned = True
+        elif event.name == "connection.close-ok":
+            self.is_released = True
         self.arrived.append(event)
         self._by_channel.setdefault(event.channel, deque()).append(event)
 
