@@ -22,6 +22,10 @@ _LAST = ("connection.close-ok", "connection.close")
 _DECLARED = {"queue.declare": "queue", "exchange.declare": "exchange"}
 
 
+class NoSuchPlace(Exception):
+    """What the transcript needs is not there: it says nothing about the broker."""
+
+
 @dataclass
 class Scene:
     """Where a transcript plays: the broker, and a vhost that is its own for the time being."""
@@ -30,7 +34,7 @@ class Scene:
     port: int
     vhost: str
     is_rabbitmq: bool = False
-    outside: str = ""
+    outside: tuple[str, int] | None = None
 
     def plain(self, value: Any) -> Any:
         """`value` as the transcripts have it: the vhost goes by one name."""
@@ -127,8 +131,12 @@ class Client:
             raise Mismatch(f"the transcript ends, but this came too: {self.scene.plain(str(rest))}")
 
     def _open(self, number: int, verb: str, options: dict[str, Any]) -> None:
-        outside = options.pop("address", "") == "outside"
-        peer = Peer(self.scene.outside if outside else self.scene.host, self.scene.port)
+        place: tuple[str, int] | None = (self.scene.host, self.scene.port)
+        if options.pop("address", "") == "outside":
+            place = self.scene.outside
+        if place is None:
+            raise NoSuchPlace("the broker is not reached by another address than loopback")
+        peer = Peer(*place)
         self.peers[number] = peer
         self.closed.discard(number)
         if verb == "socket":
@@ -165,9 +173,7 @@ class Client:
             fields["virtual_host"] = self.scene.vhost
         if verb in _DECLARED and fields.get(_DECLARED[verb]) and not fields.get("passive"):
             self.declared.add((verb.split(".")[0], fields[_DECLARED[verb]]))
-        return protocol.encode_frame(
-            protocol.METHOD, channel, protocol.METHODS_BY_NAME[verb].encode(fields)
-        )
+        return protocol.encode_frame(protocol.METHOD, channel, protocol.METHODS_BY_NAME[verb].encode(fields))
 
 
 def _leave(peer: Peer) -> None:
@@ -197,6 +203,7 @@ def _content(channel: int, fields: dict[str, Any], frame_size_max: int) -> bytes
     ]
     step = (frame_size_max or 131072) - 8
     octets.extend(
-        protocol.encode_frame(protocol.BODY, channel, body[at : at + step]) for at in range(0, len(body), step)
+        protocol.encode_frame(protocol.BODY, channel, body[at : at + step])
+        for at in range(0, len(body), step)
     )
     return b"".join(octets)

@@ -28,7 +28,12 @@ USERS: dict[str, tuple[str, dict[str, str] | None, dict[str, int]]] = {
     "one-connection": ("", _EVERYTHING, {"max-connections": 1}),
     "one-channel": ("", _EVERYTHING, {"max-channels": 1}),
 }
-_TOPIC_PERMISSION = {"user": "topical", "exchange": "amq.topic", "write": "^{username}\\.", "read": "^free\\."}
+_TOPIC_PERMISSION = {
+    "user": "topical",
+    "exchange": "amq.topic",
+    "write": "^{username}\\.",
+    "read": "^free\\.",
+}
 # name -> pattern, apply-to, definition
 POLICIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "short": ("^policy-short", "queues", {"max-length": 2}),

@@ -1,13 +1,13 @@
 r"""How transcripts write values: what can be sent, and patterns for what cannot be known beforehand.
 
-    "text"  "\xff"  "n"*255      strings; \x is one octet, * repeats
-    5  true  void                in a field of a method: as the method says; in a table: I, t, V
-    5l  5b  5T  1.5d  D(2,314)   in a table: the type octet after the number
-    x"00ff"  z"00"               type octet x (or any other), then these octets
-    [1, "a"]  {"key": 1}         arrays and tables, in the order of the wire
-    *                            anything
-    ~"amq.gen-*"                 a string that a shell pattern matches
-    $name  $name~"amq.gen-*"     the first time: anything (that matches), kept; afterwards: the same again
+"text"  "\xff"  "n"*255      strings; \x is one octet, * repeats
+5  true  void                in a field of a method: as the method says; in a table: I, t, V
+5l  5b  5T  1.5d  D(2,314)   in a table: the type octet after the number
+x"00ff"  z"00"               type octet x (or any other), then these octets
+[1, "a"]  {"key": 1}         arrays and tables, in the order of the wire
+*                            anything
+~"amq.gen-*"                 a string that a shell pattern matches
+$name  $name~"amq.gen-*"     the first time: anything (that matches), kept; afterwards: the same again
 """
 
 from __future__ import annotations

@@ -36,34 +36,34 @@ _LIST = """
 20.41 channel.close-ok
 30.10 access.request realm:h exclusive:b passive:b active:b write:b read:b
 30.11 access.request-ok ticket:s
-40.10 exchange.declare _1:s exchange:h type:h passive:b durable:b auto_delete:b internal:b nowait:b arguments:t
+40.10 exchange.declare _:s exchange:h type:h passive:b durable:b auto_delete:b internal:b nowait:b arguments:t
 40.11 exchange.declare-ok
-40.20 exchange.delete _1:s exchange:h if_unused:b nowait:b
+40.20 exchange.delete _:s exchange:h if_unused:b nowait:b
 40.21 exchange.delete-ok
-40.30 exchange.bind _1:s destination:h source:h routing_key:h nowait:b arguments:t
+40.30 exchange.bind _:s destination:h source:h routing_key:h nowait:b arguments:t
 40.31 exchange.bind-ok
-40.40 exchange.unbind _1:s destination:h source:h routing_key:h nowait:b arguments:t
+40.40 exchange.unbind _:s destination:h source:h routing_key:h nowait:b arguments:t
 40.51 exchange.unbind-ok
-50.10 queue.declare _1:s queue:h passive:b durable:b exclusive:b auto_delete:b nowait:b arguments:t
+50.10 queue.declare _:s queue:h passive:b durable:b exclusive:b auto_delete:b nowait:b arguments:t
 50.11 queue.declare-ok queue:h message_count:l consumer_count:l
-50.20 queue.bind _1:s queue:h exchange:h routing_key:h nowait:b arguments:t
+50.20 queue.bind _:s queue:h exchange:h routing_key:h nowait:b arguments:t
 50.21 queue.bind-ok
-50.30 queue.purge _1:s queue:h nowait:b
+50.30 queue.purge _:s queue:h nowait:b
 50.31 queue.purge-ok message_count:l
-50.40 queue.delete _1:s queue:h if_unused:b if_empty:b nowait:b
+50.40 queue.delete _:s queue:h if_unused:b if_empty:b nowait:b
 50.41 queue.delete-ok message_count:l
-50.50 queue.unbind _1:s queue:h exchange:h routing_key:h arguments:t
+50.50 queue.unbind _:s queue:h exchange:h routing_key:h arguments:t
 50.51 queue.unbind-ok
 60.10 basic.qos prefetch_size:l prefetch_count:s global:b
 60.11 basic.qos-ok
-60.20 basic.consume _1:s queue:h consumer_tag:h no_local:b no_ack:b exclusive:b nowait:b arguments:t
+60.20 basic.consume _:s queue:h consumer_tag:h no_local:b no_ack:b exclusive:b nowait:b arguments:t
 60.21 basic.consume-ok consumer_tag:h
 60.30 basic.cancel consumer_tag:h nowait:b
 60.31 basic.cancel-ok consumer_tag:h
-60.40 basic.publish _1:s exchange:h routing_key:h mandatory:b immediate:b
+60.40 basic.publish _:s exchange:h routing_key:h mandatory:b immediate:b
 60.50 basic.return reply_code:s reply_text:h exchange:h routing_key:h
 60.60 basic.deliver consumer_tag:h delivery_tag:q redelivered:b exchange:h routing_key:h
-60.70 basic.get _1:s queue:h no_ack:b
+60.70 basic.get _:s queue:h no_ack:b
 60.71 basic.get-ok delivery_tag:q redelivered:b exchange:h routing_key:h message_count:l
 60.72 basic.get-empty _1:h
 60.80 basic.ack delivery_tag:q multiple:b

@@ -212,7 +212,11 @@ def _expect_confirmations(channel: int, name: str, line: Line, peer: Peer) -> No
 
 def _record(block: list[Step], client: Client) -> list[str]:
     """What the peers get until all are quiet, one line each; lines that hold already are kept."""
-    hints = [float(found[1]) for step in block if (found := re.search(r"(?:after|silence|\?) ?([\d.]+)", step.text))]
+    hints = [
+        float(found[1])
+        for step in block
+        if (found := re.search(r"(?:after|silence|\?) ?([\d.]+)", step.text))
+    ]
     quiet_s = max([QUIET_S, *(hint + 1 for hint in hints)])
     events: list[tuple[int, Event]] = []
     deadline = time.monotonic() + quiet_s
@@ -220,7 +224,11 @@ def _record(block: list[Step], client: Client) -> list[str]:
     while time.monotonic() < deadline:
         for number, peer in client.peers.items():
             event = peer.next_event(None, 0.02)
-            if event is not None and event.name == "heartbeat" and not any("heartbeat" in step.text for step in block):
+            if (
+                event is not None
+                and event.name == "heartbeat"
+                and not any("heartbeat" in step.text for step in block)
+            ):
                 continue
             if event is not None:
                 events.append((number, event))
