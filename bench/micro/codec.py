@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import time
 import timeit
 from collections.abc import Callable
 
@@ -58,11 +59,11 @@ def cases() -> dict[str, Callable[[], object]]:
 
 
 def nanoseconds(call: Callable[[], object], seconds: float) -> float:
-    """The best of five runs, which together take about `seconds`."""
-    timer = timeit.Timer(call)
+    """CPU time, the best of ten runs that together take about `seconds`."""
+    timer = timeit.Timer(call, timer=time.process_time)
     calls, elapsed = timer.autorange()
-    calls = max(1, int(calls * seconds / 5 / elapsed))
-    return min(timer.repeat(5, calls)) / calls * 1e9
+    calls = max(1, int(calls * seconds / 10 / elapsed))
+    return min(timer.repeat(10, calls)) / calls * 1e9
 
 
 def main() -> None:

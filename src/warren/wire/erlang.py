@@ -1,19 +1,52 @@
 """Octets the way Erlang prints them, because RabbitMQ's error texts quote them."""
 
+from warren.wire.strings import decode_text
+
 # A reply-text holds 255 octets and each octet prints as one or more: the rest would be cut off anyway.
 _OCTETS_MAX = 256
+_SNIPPET = 16
 
-_NAMED = {8: r"\b", 9: r"\t", 10: r"\n", 11: r"\v", 12: r"\f", 13: r"\r", 27: r"\e", 34: r"\"", 92: r"\\"}
+# `~p` breaks a list of numbers so that a line has 79 columns, or 81 if it is the last.
+_COLUMNS = 79
+_COLUMNS_LAST = 81
+
+_NAMED = {
+    8: b"\\b",
+    9: b"\\t",
+    10: b"\\n",
+    11: b"\\v",
+    12: b"\\f",
+    13: b"\\r",
+    27: b"\\e",
+    34: b'\\"',
+    92: b"\\\\",
+}
 
 
-def octets_written(data: bytes) -> str:
-    """`data` as `~w` writes it: `<<0,69,88>>`."""
-    return "<<" + ",".join(map(str, data[:_OCTETS_MAX])) + ">>"
+def octets_written(octets: bytes) -> str:
+    """`octets` as `~w` writes them: `<<0,69,88>>`."""
+    return "<<" + ",".join(map(str, octets[:_OCTETS_MAX])) + ">>"
 
 
-def octets_printed(data: bytes) -> str:
-    """`data` as `~p` prints it: `<<"abc">>` when every octet is printable Latin-1, else as `~w`."""
-    shown = data[:_OCTETS_MAX]
-    if not shown or not all(octet in _NAMED or 32 <= octet <= 126 or octet >= 160 for octet in shown):
-        return octets_written(shown)
-    return '<<"' + "".join(_NAMED.get(octet, chr(octet)) for octet in shown) + '">>'
+def octets_printed(octets: bytes, column: int = 0) -> str:
+    """`octets` as `~p` prints them in `column`: as text if they can be, else as numbers in lines."""
+    shown = octets[:_OCTETS_MAX]
+    if shown and all(octet in _NAMED or 32 <= octet <= 126 or octet >= 160 for octet in shown):
+        escaped = b"".join(_NAMED.get(octet, bytes((octet,))) for octet in shown)
+        return f'<<"{decode_text(escaped)}">>'
+    indent = column + len("<<")
+    lines = [""]
+    for place, octet in enumerate(shown, 1):
+        is_last = place == len(shown)
+        piece = f"{octet}," if not is_last else f"{octet}>>"
+        if indent + len(lines[-1]) + len(piece) > (_COLUMNS_LAST if is_last else _COLUMNS):
+            lines.append("")
+        lines[-1] += piece
+    return "<<" + ("\n" + " " * indent).join(lines) + ("" if shown else ">>")
+
+
+def frame_octets(frame_type: int, payload: bytes) -> str:
+    """What a frame is like, in the words of RabbitMQ: `type 5, all octets = <<"abc">>`."""
+    share = "all" if len(payload) <= _SNIPPET else f"first {_SNIPPET}"
+    start = f"type {frame_type}, {share} octets = "
+    return start + octets_printed(payload[:_SNIPPET], len(start))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from warren.errors import AmqpSyntaxError, FrameError
-from warren.limits import NAME_SIZE_MAX
+from warren.errors import FrameError
+from warren.wire.strings import decode_text, encode_long_string, encode_short_string
 from warren.wire.table import decode_table, encode_table
 
 
@@ -25,14 +25,19 @@ class FieldType:
 def bits(count: int) -> FieldType:
     """Up to eight bits side by side, which share an octet from its low end (0-9-1 §4.2.5.2)."""
     masks = [1 << place for place in range(count)]
+    used = (1 << count) - 1
+    choices = [tuple(octet & mask != 0 for mask in masks) for octet in range(1 << count)]
 
     def read(payload: bytes, at: int, values: list[Any]) -> int:
-        octet = payload[at]
-        values += [octet & mask != 0 for mask in masks]
+        values += choices[payload[at] & used]
         return at + 1
 
     def write(*values: bool) -> bytes:
-        return bytes((sum(mask for mask, value in zip(masks, values, strict=True) if value),))
+        octet = 0
+        for mask, value in zip(masks, values, strict=True):
+            if value:
+                octet |= mask
+        return bytes((octet,))
 
     return FieldType(read=read, write=write)
 
@@ -61,14 +66,14 @@ def _read_short_string(payload: bytes, at: int, values: list[Any]) -> int:
 
 def _read_raw_short_string(payload: bytes, at: int, values: list[Any]) -> int:
     end = at + 1 + payload[at]
-    values.append(_piece(payload, at + 1, end).decode("utf-8", "surrogateescape"))
+    values.append(decode_text(_piece(payload, at + 1, end)))
     return end
 
 
 def _read_long_string(payload: bytes, at: int, values: list[Any]) -> int:
     start = at + 4
     end: int = start + _SIZE.unpack_from(payload, at)[0]
-    values.append(_piece(payload, start, end).decode("utf-8", "surrogateescape"))
+    values.append(decode_text(_piece(payload, start, end)))
     return end
 
 
@@ -87,18 +92,6 @@ def _piece(payload: bytes, start: int, end: int) -> bytes:
     return payload[start:end]
 
 
-def _write_short_string(value: str) -> bytes:
-    octets = value.encode("utf-8", "surrogateescape")
-    if len(octets) > NAME_SIZE_MAX:
-        raise AmqpSyntaxError(f"short string of {len(octets)} octets is longer than {NAME_SIZE_MAX}")
-    return bytes((len(octets),)) + octets
-
-
-def _write_long_string(value: str) -> bytes:
-    octets = value.encode("utf-8", "surrogateescape")
-    return _SIZE.pack(len(octets)) + octets
-
-
 _SIZE = struct.Struct(">I")
 
 BIT = bits(1)
@@ -106,8 +99,8 @@ OCTET = _fixed(">B")
 SHORT = _fixed(">H")
 LONG = _fixed(">I")
 LONG_LONG = _fixed(">Q")
-SHORT_STRING = FieldType(read=_read_short_string, write=_write_short_string)
+SHORT_STRING = FieldType(read=_read_short_string, write=encode_short_string)
 # Any octets: RabbitMQ does not look into the names of basic.publish.
-RAW_SHORT_STRING = FieldType(read=_read_raw_short_string, write=_write_short_string)
-LONG_STRING = FieldType(read=_read_long_string, write=_write_long_string)
+RAW_SHORT_STRING = FieldType(read=_read_raw_short_string, write=encode_short_string)
+LONG_STRING = FieldType(read=_read_long_string, write=encode_long_string)
 TABLE = FieldType(read=_read_table, write=encode_table)

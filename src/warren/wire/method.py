@@ -25,6 +25,7 @@ class MethodType(type):
             )
             namespace["_defaults"] = tuple(defaults.items())
             namespace["_codecs"] = _codecs({name: hint.__metadata__[0] for name, hint in fields.items()})
+            namespace["fields"] = tuple(fields)
         namespace["__slots__"] = tuple(fields)
         return super().__new__(mcs, class_name, bases, namespace)
 
@@ -40,6 +41,7 @@ class Method(metaclass=MethodType):
     is_synchronous: ClassVar[bool] = False
     is_from_client: ClassVar[bool] = False
     is_from_server: ClassVar[bool] = False
+    fields: ClassVar[tuple[str, ...]]
     _defaults: ClassVar[tuple[tuple[str, Any], ...]]
     _codecs: ClassVar[tuple[tuple[tuple[str, ...], FieldType], ...]]
 
@@ -70,24 +72,30 @@ class Method(metaclass=MethodType):
             raise
         if at != len(payload):
             raise FrameError(f"cannot decode {octets_written(payload[4:])}", method_index=cls.index)
-        return cls(*values)
+        method = cls.__new__(cls)
+        for name, value in zip(cls.fields, values, strict=True):
+            setattr(method, name, value)
+        return method
 
     def encode(self) -> bytes:
         """The payload of a method frame, numbers included."""
         parts = [self.index.to_bytes(4, "big")]
         for names, field_type in self._codecs:
-            parts.append(field_type.write(*[getattr(self, name) for name in names]))
+            if len(names) == 1:
+                parts.append(field_type.write(getattr(self, names[0])))
+            else:
+                parts.append(field_type.write(*[getattr(self, name) for name in names]))
         return b"".join(parts)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
-            getattr(self, field) == getattr(other, field) for field, _ in self._defaults
+            getattr(self, field) == getattr(other, field) for field in self.fields
         )
 
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{field}={getattr(self, field)!r}" for field, _ in self._defaults)
+        shown = ", ".join(f"{field}={getattr(self, field)!r}" for field in self.fields)
         return f"{type(self).__name__}({shown})"
 
 

@@ -10,7 +10,7 @@ import struct
 from typing import Any
 
 from warren.errors import AmqpSyntaxError, FrameError
-from warren.limits import NAME_SIZE_MAX
+from warren.wire.strings import encode_short_string
 from warren.wire.table import Table, check_table, decode_table, encode_table
 
 _CONTENT_TYPE = 1 << 15
@@ -240,10 +240,7 @@ def _decoded(header: bytes) -> BasicProperties:
 
 def _encoded(kind: str, value: Any) -> bytes:
     if kind == _TEXT:
-        octets: bytes = value.encode("utf-8", "surrogateescape")
-        if len(octets) > NAME_SIZE_MAX:
-            raise AmqpSyntaxError(f"short string of {len(octets)} octets is longer than {NAME_SIZE_MAX}")
-        return bytes((len(octets),)) + octets
+        return encode_short_string(value)
     if kind == _TABLE:
         return encode_table(value)
     size = 1 if kind == _OCTET else 8

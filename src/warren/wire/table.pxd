@@ -40,3 +40,16 @@ cdef Py_ssize_t _size(const unsigned char* octets, Py_ssize_t at, Py_ssize_t end
 cdef object _value(bytes data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t depth)
 
 cdef uint32_t _u32(const unsigned char* octets, Py_ssize_t at) noexcept
+
+@cython.locals(start=Py_ssize_t)
+cdef _append_table(bytearray out, dict table, Py_ssize_t depth)
+
+@cython.locals(start=Py_ssize_t)
+cdef _append_array(bytearray out, object elements, Py_ssize_t depth)
+
+@cython.locals(kind=str, octets=bytes)
+cdef _append_value(bytearray out, object value, Py_ssize_t depth)
+
+cdef str _kind(object value)
+
+cdef bytes _sized(Py_ssize_t size)

@@ -13,7 +13,8 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from warren.errors import AmqpSyntaxError, FrameError
-from warren.limits import NAME_SIZE_MAX, TABLE_DEPTH_MAX
+from warren.limits import TABLE_DEPTH_MAX
+from warren.wire.strings import encode_long_string, encode_short_string
 
 Value: TypeAlias = Any
 Table: TypeAlias = dict[str, Value]
@@ -201,11 +202,7 @@ def _append_table(out: bytearray, table: Table, depth: int) -> None:
     start = len(out)
     out += b"\0\0\0\0"
     for key, value in table.items():
-        name = key.encode("utf-8", "surrogateescape")
-        if len(name) > NAME_SIZE_MAX:
-            raise AmqpSyntaxError(f"table key of {len(name)} octets is longer than {NAME_SIZE_MAX}")
-        out.append(len(name))
-        out += name
+        out += encode_short_string(key)
         _append_value(out, value, depth)
     out[start : start + _SIZE_OCTETS] = _sized(len(out) - start - _SIZE_OCTETS)
 
@@ -223,7 +220,7 @@ def _append_value(out: bytearray, value: Value, depth: int) -> None:
         return
     try:
         octets = _ENCODERS[kind](value)
-    except (ValueError, ArithmeticError, UnicodeError, struct.error):
+    except (ValueError, ArithmeticError, struct.error):
         raise AmqpSyntaxError(f"value {value!r} does not fit field type {kind!r}") from None
     out.append(ord(kind))
     out += octets
@@ -280,11 +277,6 @@ def _decimal_octets(value: Decimal) -> bytes:
         raise ValueError("not a number, or too large")
     unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
     return struct.pack(">Bi", max(-exponent, 0), -unscaled if sign else unscaled)
-
-
-def _string_octets(value: str) -> bytes:
-    octets = value.encode("utf-8", "surrogateescape")
-    return _sized(len(octets)) + octets
 
 
 def _binary_octets(value: bytes) -> bytes:
@@ -369,7 +361,7 @@ _ENCODERS: dict[str, Callable[[Value], bytes]] = {
     "f": struct.Struct(">f").pack,
     "d": struct.Struct(">d").pack,
     "D": _decimal_octets,
-    "S": _string_octets,
+    "S": encode_long_string,
     "x": _binary_octets,
     "V": lambda _: b"",
 }

@@ -1,0 +1,33 @@
+"""Strings (0-9-1 §4.2.5.3): any octets, as text in which a surrogate stands for what is not UTF-8."""
+
+from warren.errors import AmqpSyntaxError
+from warren.limits import NAME_SIZE_MAX
+
+_ERRORS = "surrogateescape"
+
+
+def decode_text(octets: bytes) -> str:
+    """The text for `octets`; no two strings of octets have the same."""
+    return octets.decode("utf-8", _ERRORS)
+
+
+def encode_text(text: str) -> bytes:
+    """The octets that `decode_text` would make `text` of."""
+    try:
+        return text.encode("utf-8", _ERRORS)
+    except UnicodeEncodeError:
+        raise AmqpSyntaxError(f"text {text!r} has no octets") from None
+
+
+def encode_short_string(text: str) -> bytes:
+    """`text` with its size in front, in an octet."""
+    octets = encode_text(text)
+    if len(octets) > NAME_SIZE_MAX:
+        raise AmqpSyntaxError(f"short string of {len(octets)} octets is longer than {NAME_SIZE_MAX}")
+    return bytes((len(octets),)) + octets
+
+
+def encode_long_string(text: str) -> bytes:
+    """`text` with its size in front, in four octets."""
+    octets = encode_text(text)
+    return len(octets).to_bytes(4, "big") + octets

@@ -1,0 +1,41 @@
+"""Octets in error texts look as Erlang writes and prints them (RabbitMQ 3.10.8, measured)."""
+
+import pytest
+
+from warren.wire.erlang import frame_octets, octets_written
+
+
+def test_written_octets_are_numbers() -> None:
+    assert octets_written(b"\x00EXTRA") == "<<0,69,88,84,82,65>>"
+    assert octets_written(b"") == "<<>>"
+
+
+@pytest.mark.parametrize(
+    ("octets", "text"),
+    [
+        (b"", "type 1, all octets = <<>>"),
+        (b"abc", 'type 1, all octets = <<"abc">>'),
+        (b"\x002\x00", "type 1, all octets = <<0,50,0>>"),
+        (b'a"b\\\n\x1b', r'type 1, all octets = <<"a\"b\\\n\e">>'),
+        (b"\x7f", "type 1, all octets = <<127>>"),
+        (b"\xc3\xa9\xff", 'type 1, all octets = <<"é\udcff">>'),
+        (b"a" * 16, 'type 1, all octets = <<"aaaaaaaaaaaaaaaa">>'),
+        (b"a" * 16 + b"\0", 'type 1, first 16 octets = <<"aaaaaaaaaaaaaaaa">>'),
+        (
+            bytes((99, 184, 197, 192, 162, 94, 113, 113, 91, 188, 158, 208, 159, 185, 252, 213, 0)),
+            "type 1, first 16 octets = <<99,184,197,192,162,94,113,113,91,188,158,208,159,\n"
+            "                            185,252,213>>",
+        ),
+        (
+            bytes((251, 6, 8, 80, 54, 240, 0, 81, 193, 35, 55, 238, 217, 145, 123, 4, 0)),
+            "type 1, first 16 octets = <<251,6,8,80,54,240,0,81,193,35,55,238,217,145,123,4>>",
+        ),
+    ],
+)
+def test_printed_octets_are_text_where_they_can_be_and_broken_into_lines(octets: bytes, text: str) -> None:
+    assert frame_octets(1, octets) == text
+
+
+def test_no_more_is_printed_than_a_reply_text_holds() -> None:
+    assert len(octets_written(bytes(10_000_000))) < 2_000
+    assert len(frame_octets(1, bytes(10_000_000))) < 2_000

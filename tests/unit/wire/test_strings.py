@@ -1,0 +1,30 @@
+"""Strings are lossless for any octets, and bounded."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.errors import AmqpSyntaxError
+from warren.wire.strings import decode_text, encode_long_string, encode_short_string, encode_text
+
+
+@given(st.binary(max_size=40))
+def test_any_octets_survive(octets: bytes) -> None:
+    assert encode_text(decode_text(octets)) == octets
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40))
+def test_any_text_survives(text: str) -> None:
+    assert decode_text(encode_text(text)) == text
+
+
+def test_sizes_count_octets_not_characters() -> None:
+    assert encode_short_string("é") == b"\x02\xc3\xa9"
+    assert encode_long_string("é") == b"\x00\x00\x00\x02\xc3\xa9"
+    with pytest.raises(AmqpSyntaxError, match="256 octets is longer than 255"):
+        encode_short_string("é" * 128)
+
+
+def test_half_a_character_has_no_octets() -> None:
+    with pytest.raises(AmqpSyntaxError, match="has no octets"):
+        encode_text("\ud800")
