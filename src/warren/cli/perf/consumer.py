@@ -1,5 +1,8 @@
 """A connection that consumes and counts."""
 
+import socket
+import ssl
+
 from warren.cli.perf.deliveries import DeliveryCounter, Misaligned
 from warren.cli.perf.histogram import Histogram
 from warren.cli.perf.link import NOT_NOW, BrokerRefused, Link, reason
@@ -8,6 +11,8 @@ from warren.cli.perf.settling import AckWriter, ack
 
 CHANNEL = 1
 RECEIVE_BYTES = 1 << 20
+FLOOD_BYTES = 1 << 18  # so much at once means that this side is behind
+SKIPS_MAX = 3  # pieces that are counted unread after one that was read
 
 
 class Consumer:
@@ -23,7 +28,9 @@ class Consumer:
         self._ack_every = ack_every
         self._ack_writer = AckWriter(CHANNEL)
         self._acknowledged = 0
+        self._is_held = False
         self._pending = b""
+        self._skips = 0 if isinstance(self._socket, ssl.SSLSocket) else SKIPS_MAX
 
     def receive(self, now_ns: int) -> None:
         """Read and count deliveries."""
@@ -34,6 +41,21 @@ class Consumer:
         if not received:
             raise BrokerRefused("the broker closed a consuming connection")
         self.count(self._octets[:received], now_ns)
+        if received >= FLOOD_BYTES and self._deliveries.length:
+            self.skip()
+
+    def skip(self) -> None:
+        """Let the kernel throw away what it would else copy; the next piece that is read proves the count."""
+        for _ in range(self._skips):
+            try:
+                skipped = self._socket.recv_into(self._buffer, 0, socket.MSG_TRUNC)
+            except NOT_NOW:
+                return
+            self.consumed = self._deliveries.skip(skipped)
+            if self._ack_every:
+                self._acknowledge()
+            if skipped < FLOOD_BYTES:
+                return
 
     def count(self, octets: memoryview, now_ns: int) -> None:
         """Count what is in `octets`, and acknowledge."""
@@ -53,6 +75,12 @@ class Consumer:
                 return False
         return not self._pending
 
+    def hold(self, *, is_held: bool) -> None:
+        """Withhold acknowledgements, or give those that were withheld."""
+        self._is_held = is_held
+        if self._ack_every:
+            self._acknowledge()
+
     def finish(self) -> None:
         """Write the rest of the acknowledgements, so that the connection can say goodbye."""
         if self._pending:
@@ -60,6 +88,8 @@ class Consumer:
             self._socket.sendall(self._pending)
 
     def _acknowledge(self) -> None:
+        if self._is_held:
+            return
         tag = self.consumed - self.consumed % self._ack_every
         if tag > self._acknowledged:
             if self._ack_every == 1:
@@ -78,6 +108,9 @@ class LatencyConsumer(Consumer):
         self.since_sent = Histogram()
         self._measured_from_ns = measured_from_ns
         self._unread = b""  # the beginning of a delivery that has not arrived whole
+
+    def skip(self) -> None:
+        """Every message is looked at."""
 
     def count(self, octets: memoryview, now_ns: int) -> None:
         """Count what is in `octets`, and how old each message is."""

@@ -31,7 +31,7 @@ class DeliveryCounter:
     __slots__ = ("_carry", "_octets", "_prefix", "_probe_bytes", "_tag_at", "body_at", "length")
 
     def __init__(self) -> None:
-        self._carry = b""
+        self._carry = bytearray()
         self._octets = 0
         self._prefix = b""  # how every delivery begins: frame header, class, method, length of the tag
         self._tag_at = 0  # of the delivery tag, from the delivery's beginning
@@ -52,7 +52,7 @@ class DeliveryCounter:
     def feed(self, octets: memoryview) -> int:
         """Count `octets`; how many deliveries have arrived since the beginning."""
         if not self.length:
-            return self._learn(bytes(octets))
+            return self._learn(octets)
         before = self._octets
         self._octets = before + len(octets)
         last = self._octets - self._probe_bytes
@@ -66,17 +66,17 @@ class DeliveryCounter:
         self._octets += octets_count
         return self._octets // self.length
 
-    def _learn(self, octets: bytes) -> int:
+    def _learn(self, octets: memoryview) -> int:
         self._carry += octets
         length = delivery_length(self._carry)
         if not length:
             return 0
         self.length = length
-        self._prefix = self._carry[: FRAME_OVERHEAD - 1 + len(DELIVER) + 1]
+        self._prefix = bytes(self._carry[: FRAME_OVERHEAD - 1 + len(DELIVER) + 1])
         self._tag_at = len(self._prefix) + self._prefix[-1]
         self._probe_bytes = self._tag_at + _TAG.size
         self.body_at = body_at(self._carry)
-        carry, self._carry = self._carry, b""
+        carry, self._carry = self._carry, bytearray()
         return self.feed(memoryview(carry))
 
     def _verify(self, octets: memoryview, at: int, tag: int) -> None:
@@ -88,31 +88,32 @@ class DeliveryCounter:
         raise Misaligned(stranger(bytes(octets[first:]), self._prefix, self.length))
 
 
-def delivery_length(octets: bytes) -> int:
+def delivery_length(octets: bytes | bytearray) -> int:
     """The length of the delivery that `octets` begin with; 0 while it is not complete."""
     at, missing = 0, -1  # how much of the body is missing; -1 until the header has said it
     while missing:
         if len(octets) < at + FRAME_OVERHEAD:
             return 0
         kind, _, size = FRAME_HEADER.unpack_from(octets, at)
-        payload = octets[at + FRAME_OVERHEAD - 1 : at + FRAME_OVERHEAD - 1 + size]
-        if at == 0 and (kind != METHOD_FRAME or payload[: len(DELIVER)] != DELIVER[: len(payload)]):
-            raise Misaligned(octets)
+        payload_at = at + FRAME_OVERHEAD - 1
+        beginning = bytes(octets[payload_at : payload_at + len(DELIVER)])
+        if at == 0 and (kind != METHOD_FRAME or not DELIVER.startswith(beginning)):
+            raise Misaligned(bytes(octets))
         if len(octets) < at + FRAME_OVERHEAD + size:
             return 0
         if octets[at + FRAME_OVERHEAD + size - 1] != END:
-            raise Misaligned(octets[at:])
+            raise Misaligned(bytes(octets[at:]))
         if kind == HEADER_FRAME:
-            (missing,) = _TAG.unpack_from(payload, _BODY_SIZE_AT)
+            (missing,) = _TAG.unpack_from(octets, payload_at + _BODY_SIZE_AT)
         elif kind == BODY_FRAME:
             missing -= size
         elif at:
-            raise Misaligned(octets[at:])
+            raise Misaligned(bytes(octets[at:]))
         at += FRAME_OVERHEAD + size
     return at
 
 
-def body_at(octets: bytes) -> int:
+def body_at(octets: bytes | bytearray) -> int:
     """Where the first octet of the body is in a delivery: behind three frame headers and two frame ends."""
     at = 0
     for _ in range(2):

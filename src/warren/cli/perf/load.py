@@ -26,6 +26,7 @@ class Load:
     prefetch: int = 0  # 0: no limit
     messages_per_write: int = 0  # 0: as many as fit into a chunk
     in_flight_max: int = 0  # published but not consumed; 0: as many as IN_FLIGHT_BYTES hold
+    waiting: int = 0  # messages that are kept waiting in the queues; needs acks
     rate: int = 0  # messages per second of all producers; 0: as many as go
     processes: int = 2
     duration_s: float = 5.0
@@ -39,6 +40,10 @@ class Load:
             raise ValueError("a load at a fixed rate needs bodies of 16 octets for its two timestamps")
         if self.prefetch and self.ack_every > self.prefetch:
             raise ValueError("acknowledging less often than the prefetch allows would stop the consumer")
+        if self.waiting and not (self.ack_every and self.prefetch and self.consumers):
+            raise ValueError(
+                "messages are kept waiting by withheld acknowledgements: needs them, and a prefetch"
+            )
         if self.exchange_type == "topic" and self.bindings < 1:
             raise ValueError("a topic load needs bindings")
 
@@ -52,7 +57,8 @@ class Load:
         """How many deliveries may be on their way; without consumers there is no limit."""
         if not self.consumers:
             return 1 << 62
-        return self.in_flight_max or max(IN_FLIGHT_MIN, IN_FLIGHT_BYTES // (self.size + _OVERHEAD_BYTES))
+        fitting = max(IN_FLIGHT_MIN, IN_FLIGHT_BYTES // (self.size + _OVERHEAD_BYTES))
+        return self.in_flight_max or self.waiting + fitting
 
     def consumer_queues(self, consumer: int) -> list[int]:
         """Which queues consumer number `consumer` reads: all have readers, and the readers share evenly."""

@@ -1,6 +1,7 @@
 """Turns of a worker: read what has arrived, write what may be written, post the counts."""
 
 import ctypes
+import heapq
 import select
 import ssl
 import time
@@ -13,7 +14,8 @@ from warren.cli.perf.paced import PacedProducer
 from warren.cli.perf.producer import Outcome, Producer
 
 IDLE_S = 0.02  # how long a worker without anything to do sleeps before it looks at the phase
-STARVED_S = 0.0005  # how long a producer waits for consumers to catch up
+STARVED_S = 0.0005  # how long one side waits for the other to catch up
+POST_NS = 2_000_000  # how old the posted counts may become while there is work
 EVENTS_MAX = 512
 _PR_SET_TIMERSLACK = 29
 
@@ -30,93 +32,127 @@ class LoadLoop:
         self._poll = select.epoll()
         self._readers: dict[int, Handler] = {}
         self._flushers: dict[int, Callable[[], bool]] = {}
-        self._producers: list[Producer] = []
-        self._consumers: Sequence[Consumer] = ()
         self._by_socket: dict[int, Producer] = {}
+        self._producers: list[Producer] = []
+        self._consumers: list[Consumer] = []
         self._ready: dict[Producer, None] = {}  # an ordered set
-        self._is_starved = False
+        self._due: list[tuple[int, int]] = []  # a heap: when a paced producer is to write, its socket
+        self._is_waiting = False  # for the other side of the load
+        self._posted_ns = 0
 
     def run(self, producers: Sequence[Producer], consumers: Sequence[Consumer]) -> None:
         """Go on until the board says that the load has stopped."""
-        self._producers, self._consumers = list(producers), consumers
-        self._ready = dict.fromkeys(producers)
         for producer in producers:
-            self._register(producer)
+            self._add_producer(producer)
         for consumer in consumers:
-            self._register(consumer)
-        if any(isinstance(producer, PacedProducer) for producer in producers):
+            self._add(consumer)
+            self._consumers.append(consumer)
+        if self._due:
             _sleep_precisely()
         while (phase := self._board.phase) is not Phase.STOPPED:
-            now_ns = self._await_events()
-            if phase is Phase.RUNNING:
+            now_ns = self._await_events(phase)
+            if phase is Phase.RUNNING and (self._ready or self._due):
                 self._publish(now_ns)
-            self._post()
+            if self._load.waiting and self._consumers:
+                self._hold(phase)
+            if now_ns - self._posted_ns >= POST_NS or len(self._readers) < EVENTS_MAX:
+                self._post(now_ns)
 
-    def _register(self, participant: Producer | Consumer) -> None:
-        link = participant.link
-        number = link.socket.fileno()
+    def _add(self, participant: Producer | Consumer) -> int:
+        connection = participant.link.socket
+        number = connection.fileno()
         reader: Handler = participant.receive
-        if isinstance(link.socket, ssl.SSLSocket):
-            reader = _until_empty(reader, link.socket.pending)
+        if isinstance(connection, ssl.SSLSocket):
+            reader = _until_empty(reader, connection.pending)
         self._readers[number] = reader
         self._flushers[number] = participant.flush
-        if isinstance(participant, Producer):
-            self._by_socket[number] = participant
         self._poll.register(number, select.EPOLLIN)
+        return number
 
-    def _await_events(self) -> int:
+    def _add_producer(self, producer: Producer) -> None:
+        number = self._add(producer)
+        self._by_socket[number] = producer
+        self._producers.append(producer)
+        if isinstance(producer, PacedProducer):
+            heapq.heappush(self._due, (producer.due_ns, number))
+        else:
+            self._ready[producer] = None
+
+    def _await_events(self, phase: Phase) -> int:
         """Sleep until something is to be done, and read what has arrived; the time after it."""
-        wait_s = self._wait_s()
+        wait_s = self._wait_s(phase)
         if wait_s > 0:
+            self._post(time.monotonic_ns())
             # select() has a finer clock than epoll_wait(), whose unit is a millisecond.
             select.select([self._poll], (), (), wait_s)
         events = self._poll.poll(0, EVENTS_MAX)
         now_ns = time.monotonic_ns()
         for number, event in events:
-            if event & select.EPOLLOUT and self._flushers[number]():
+            producer = self._by_socket.get(number)
+            if event & select.EPOLLOUT:
+                if not self._flushers[number]():
+                    continue
                 self._poll.modify(number, select.EPOLLIN)
+                if producer is not None:
+                    self._ready[producer] = None
             if event & ~select.EPOLLOUT:
                 self._readers[number](now_ns)
-                flush = self._flushers[number]
-                if number in self._by_socket:
-                    self._ready[self._by_socket[number]] = None
-                elif not flush():
-                    self._poll.modify(number, select.EPOLLIN | select.EPOLLOUT)
-            elif number in self._by_socket:
-                self._ready[self._by_socket[number]] = None
+                if producer is None:
+                    self._flush(number)
+                elif not isinstance(producer, PacedProducer):
+                    self._ready[producer] = None
         return now_ns
 
-    def _wait_s(self) -> float:
-        if self._is_starved:
+    def _wait_s(self, phase: Phase) -> float:
+        if self._is_waiting:
             return STARVED_S
-        if self._ready and self._board.phase is Phase.RUNNING:
+        if phase is not Phase.RUNNING:
+            return IDLE_S
+        if self._ready:
             return 0
-        due = [producer.due_ns for producer in self._producers if isinstance(producer, PacedProducer)]
-        if due:
-            return min(IDLE_S, max(0, min(due) - time.monotonic_ns()) / 1e9)
+        if self._due:
+            return min(IDLE_S, max(0, self._due[0][0] - time.monotonic_ns()) / 1e9)
         return IDLE_S
 
     def _publish(self, now_ns: int) -> None:
         """Let every producer that can go on write."""
-        for producer in self._producers:
-            if isinstance(producer, PacedProducer) and producer.due_ns <= now_ns:
-                self._ready[producer] = None
-        if not self._ready:
-            return
-        totals = self._board.totals()
-        in_flight = totals.published * self._load.copies - totals.consumed
-        room = (self._load.in_flight_limit - in_flight) // self._load.copies
-        outcomes = set()
+        while self._due and self._due[0][0] <= now_ns:
+            self._ready[self._by_socket[heapq.heappop(self._due)[1]]] = None
+        room = self._room()
+        is_starved = bool(self._ready)
         for producer in list(self._ready):
             outcome = producer.pump(room, now_ns)
-            outcomes.add(outcome)
+            is_starved = is_starved and outcome is Outcome.STARVED
             if outcome is Outcome.BLOCKED:
                 self._poll.modify(producer.link.socket.fileno(), select.EPOLLIN | select.EPOLLOUT)
             if outcome in (Outcome.BLOCKED, Outcome.AWAITING):
                 del self._ready[producer]
-        self._is_starved = outcomes == {Outcome.STARVED}
+            if isinstance(producer, PacedProducer) and outcome is Outcome.AWAITING:
+                heapq.heappush(self._due, (producer.due_ns, producer.link.socket.fileno()))
+        self._is_waiting = is_starved
 
-    def _post(self) -> None:
+    def _room(self) -> int:
+        """How many more messages may be on their way."""
+        return (self._load.in_flight_limit - self._in_flight()) // self._load.copies
+
+    def _in_flight(self) -> int:
+        totals = self._board.totals()
+        return totals.published * self._load.copies - totals.consumed
+
+    def _hold(self, phase: Phase) -> None:
+        """Withhold acknowledgements, and so deliveries, while too few messages wait."""
+        is_held = phase is Phase.RUNNING and self._in_flight() < self._load.waiting
+        for consumer in self._consumers:
+            consumer.hold(is_held=is_held)
+            self._flush(consumer.link.socket.fileno())
+        if not self._producers:
+            self._is_waiting = is_held
+
+    def _flush(self, number: int) -> None:
+        if not self._flushers[number]():
+            self._poll.modify(number, select.EPOLLIN | select.EPOLLOUT)
+
+    def _post(self, now_ns: int) -> None:
         published = settled = nacked = consumed = 0
         for producer in self._producers:
             published += producer.published
@@ -125,6 +161,7 @@ class LoadLoop:
         for consumer in self._consumers:
             consumed += consumer.consumed
         self._seat.post(Totals(published, consumed, settled, nacked))
+        self._posted_ns = now_ns
 
 
 def _until_empty(read: Handler, pending: Callable[[], int]) -> Handler:
@@ -140,5 +177,6 @@ def _until_empty(read: Handler, pending: Callable[[], int]) -> Handler:
 
 def _sleep_precisely() -> None:
     """Ask Linux to wake this process within a microsecond of the time it asked for, not fifty."""
-    if hasattr(ctypes.CDLL(None), "prctl"):
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
+    library = ctypes.CDLL(None)
+    if hasattr(library, "prctl"):
+        library.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)

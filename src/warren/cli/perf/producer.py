@@ -7,7 +7,7 @@ from warren.cli.perf.link import NOT_NOW, BrokerRefused, Link, reason
 from warren.cli.perf.publication import Publication
 
 RECEIVE_BYTES = 65_536
-WRITES_PER_TURN_MAX = 64
+WRITES_PER_TURN = 16  # of a producer that writes few messages at once
 
 
 class Outcome(Enum):
@@ -28,6 +28,7 @@ class Producer:
         self._publication = publication
         self._window = window
         self._messages_per_write = messages_per_write
+        self._writes_per_turn = WRITES_PER_TURN if messages_per_write else 1
         self._confirms = ConfirmCounter()
         self._socket = link.socket
         self._pending: memoryview | bytes = b""
@@ -45,7 +46,7 @@ class Producer:
 
     def pump(self, room: int, now_ns: int) -> Outcome:
         """Write what the window and `room` deliveries allow, and the socket takes."""
-        for _ in range(WRITES_PER_TURN_MAX if self._messages_per_write else 1):
+        for _ in range(self._writes_per_turn):
             if not self._pending:
                 outcome = self._take(room, now_ns)
                 if outcome is not Outcome.READY:

@@ -54,7 +54,7 @@ def names_for(load: Load) -> Names:
 
 def routes(load: Load, names: Names, producer: int) -> list[tuple[str, str]]:
     """The exchanges and routing keys that producer number `producer` publishes to in turn."""
-    if load.exchange_type == "topic":
+    if load.bindings:
         return [(names.exchange, names.key(binding)) for binding in range(load.bindings)]
     if load.exchange_type:
         return [(names.exchange, "")]
@@ -88,6 +88,7 @@ def delete(link: Link, load: Load, names: Names) -> None:
 
 
 def _binding_keys(load: Load, names: Names) -> list[str]:
-    if load.exchange_type == "topic":
-        return [names.pattern(binding) for binding in range(load.bindings)]
+    if load.bindings:
+        make = names.pattern if load.exchange_type == "topic" else names.key
+        return [make(binding) for binding in range(load.bindings)]
     return [""] * load.queues

@@ -7,7 +7,9 @@ from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_PARENT, _USER, _SYSTEM = 1, 11, 12  # fields of /proc/PID/stat, counted behind the command's name
+# Fields of /proc/PID/stat behind the command: user and system time, its own and that of the children that it
+# has waited for, so that the time of a child which ends stays in the sum.
+_TIMES = slice(11, 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ def usage(pids: Iterable[int]) -> Usage:
             resident += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
         except (FileNotFoundError, ProcessLookupError):
             continue  # it ended meanwhile
-        cpu_s += (int(fields[_USER]) + int(fields[_SYSTEM])) / TICKS_PER_S
+        cpu_s += sum(int(ticks) for ticks in fields[_TIMES]) / TICKS_PER_S
     return Usage(cpu_s, resident)
 
 

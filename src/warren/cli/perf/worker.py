@@ -13,6 +13,7 @@ from warren.cli.perf.paced import Pace, PacedProducer
 from warren.cli.perf.producer import Producer
 from warren.cli.perf.publication import Content, Publication
 from warren.cli.perf.topology import Names, routes
+from warren.wire.method import Method
 from warren.wire.methods import (
     BasicConsume,
     BasicConsumeOk,
@@ -117,11 +118,11 @@ class Worker:
         if self._load.prefetch:
             link.call(CHANNEL, BasicQos(prefetch_count=self._load.prefetch), BasicQosOk)
         is_automatic = not self._load.ack_every
-        for queue in self._load.consumer_queues(number):
-            consume = BasicConsume(
-                queue=self._names.queue(queue), consumer_tag=f"c{queue:07}", no_ack=is_automatic
-            )
-            link.call(CHANNEL, consume, BasicConsumeOk)
+        consumes: list[Method] = [
+            BasicConsume(queue=self._names.queue(queue), consumer_tag=f"c{queue:07}", no_ack=is_automatic)
+            for queue in self._load.consumer_queues(number)
+        ]
+        link.call_many(CHANNEL, consumes, BasicConsumeOk)
         return link
 
     def _producers(self) -> list[Producer]:

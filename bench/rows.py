@@ -1,0 +1,84 @@
+"""The rows of the comparison: what is measured, and what was promised for it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One traffic measurement, made with every broker."""
+
+    name: str
+    text: str
+    load: dict[str, Any]  # fields of a Load
+    figure: str = "broker_cpu_us_per_message"  # what is compared
+    reach: float = 0  # the figure that Warren promises on the reference machine; 0: none
+    needs_disk: bool = False  # comparable only once Warren fsyncs what it confirms
+
+
+FIFTY_IN_STEP = {"producers": 50, "consumers": 50, "queues": 50, "confirm_window": 1}
+CONFIRMED = {"is_persistent": True, "confirm_window": 1000, "ack_every": 100, "prefetch": 1000}
+
+ROWS = [
+    Row(name="a16", text="16 B transient, automatic acks", load={}, reach=0.4),
+    Row(name="a1k", text="1 KiB transient, automatic acks", load={"size": 1024}, reach=0.8),
+    Row(name="sync50", text="50 connections, confirm window 1", load=FIFTY_IN_STEP, reach=11),
+    Row(name="writes", text="16 B, one message per system call", load={"messages_per_write": 1}, reach=2.0),
+    Row(
+        name="fanout10",
+        text="16 B to 10 queues, per delivery",
+        load={"exchange_type": "fanout", "queues": 10, "consumers": 10},
+        reach=0.27,
+    ),
+    Row(
+        name="topic1000",
+        text="16 B, topic, 1000 bindings",
+        load={"exchange_type": "topic", "bindings": 1000},
+        reach=0.45,
+    ),
+    Row(
+        name="latency",
+        text="5000/s, 16 B transient",
+        load={"rate": 5000},
+        figure="delivery_p50_us",
+        reach=30,
+    ),
+    Row(
+        name="b16",
+        text="16 B persistent, confirms, acks in hundreds",
+        load=CONFIRMED,
+        reach=1.1,
+        needs_disk=True,
+    ),
+    Row(
+        name="b1k",
+        text="1 KiB persistent, confirms, acks in hundreds",
+        load=CONFIRMED | {"size": 1024},
+        reach=2.0,
+        needs_disk=True,
+    ),
+    Row(
+        name="20x20",
+        text="20 producers, 20 queues, 1 KiB persistent, window 100",
+        load=CONFIRMED
+        | {"size": 1024, "producers": 20, "consumers": 20, "queues": 20, "confirm_window": 100},
+        reach=2.0,
+        needs_disk=True,
+    ),
+    Row(
+        name="sync50p",
+        text="50 connections, confirm window 1, persistent",
+        load=FIFTY_IN_STEP | {"is_persistent": True},
+        reach=22,
+        needs_disk=True,
+    ),
+    Row(
+        name="latencyp",
+        text="5000/s, 1 KiB persistent, to its confirm",
+        load={"rate": 5000, "size": 1024, "is_persistent": True, "confirm_window": 1},
+        figure="confirm_p50_us",
+        reach=250,
+        needs_disk=True,
+    ),
+]
+LATENCY_ROWS = ("latency", "latencyp")
