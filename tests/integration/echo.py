@@ -25,6 +25,7 @@ class Echo:
         self.is_output_paused = False
         self.received = 0
         self.lost_count = 0
+        self.written_count = 0
         self.gone = asyncio.Event()
         self._deadline: int | None = now + HANDSHAKE_MS
         self._wake = wake
@@ -65,6 +66,9 @@ class Echo:
 
     def resume_output(self, now: int) -> None:
         self.is_output_paused = False
+
+    def output_written(self, now: int) -> None:
+        self.written_count += 1
 
     def deadline(self) -> int | None:
         return self._deadline
