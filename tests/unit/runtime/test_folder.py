@@ -1,0 +1,26 @@
+"""The data directory's lock."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from warren.runtime.folder import Folder, FolderRefused
+
+
+def test_it_is_made_and_held_by_one_until_closed(tmp_path: Path) -> None:
+    name = str(tmp_path / "a" / "b")
+    first = Folder(name)
+    assert first.path.is_dir()
+    with pytest.raises(
+        FolderRefused, match=rf"the data directory '{name}' is in use by process {os.getpid()}"
+    ):
+        Folder(name)
+    first.close()
+    Folder(name).close()
+
+
+def test_what_is_no_directory_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FolderRefused, match=r"cannot use the data directory '.*file'"):
+        Folder(str(tmp_path / "file"))
