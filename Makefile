@@ -9,7 +9,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := .venv
 COMPILED := .venv-compiled
-ENVIRONMENT := $(or $(PYTHON),python3) tools/environment.py
+ENVIRONMENT = $(or $(PYTHON),python3) tools/environment.py
 SOURCES := $(shell find src -name '*.py' -o -name '*.pxd')
 BUILD_INPUTS := pyproject.toml setup.py README.md LICENSE tools/environment.py requirements/build.txt
 # What a target passes on, as in: make run ARGS="--port 5673"

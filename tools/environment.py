@@ -3,6 +3,8 @@
 Needs nothing but the Python that runs it. `make` calls it and decides by its stamps when.
 """
 
+from __future__ import annotations  # so that an older Python comes as far as saying that it is too old
+
 import argparse
 import os
 import re
