@@ -97,6 +97,8 @@ class ConsistentHashExchange(Exchange):
             self._weights.append(float(binding.key))
         if not self._candidates:
             return False
+        if len(set(self._weights)) == 1:
+            self._weights = []
         self._owners = [None] * SLOTS
         return True
 

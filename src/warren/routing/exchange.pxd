@@ -3,7 +3,7 @@ cdef class Binding:
     cdef readonly str key
     cdef readonly object arguments
     cdef readonly object destination
-    cdef readonly object _fingerprint
+    cdef Py_hash_t _hash
 
 cdef class BindingIndex:
     cdef dict _groups

@@ -51,7 +51,7 @@ class ExchangeSettings:
 class Binding:
     """One rule of an exchange; equal if source, key, arguments with their types and destination are."""
 
-    __slots__ = ("_fingerprint", "arguments", "destination", "key", "source")
+    __slots__ = ("_hash", "arguments", "destination", "key", "source")
 
     def __init__(
         self, source: "Exchange", key: str, arguments: Mapping[str, object] | None, destination: object
@@ -60,7 +60,8 @@ class Binding:
         self.key = key
         self.arguments = arguments or NO_ARGUMENTS
         self.destination = destination
-        self._fingerprint = fingerprint(arguments) if arguments else None
+        # With the arguments in it: one queue may be bound often with the same key and other arguments.
+        self._hash = hash((key, id(destination), fingerprint(arguments) if arguments else None))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Binding):
@@ -69,11 +70,17 @@ class Binding:
             self.destination is other.destination
             and self.source is other.source
             and self.key == other.key
-            and self._fingerprint == other._fingerprint
+            and self.has_arguments_of(other)
         )
 
     def __hash__(self) -> int:
-        return hash(self.key) ^ id(self.destination)
+        return self._hash
+
+    def has_arguments_of(self, other: "Binding") -> bool:
+        """The arguments are equal, and so are their types."""
+        if self.arguments is other.arguments:
+            return True
+        return fingerprint(self.arguments) == fingerprint(other.arguments)
 
     def __repr__(self) -> str:
         return f"Binding({self.source!r}, {self.key!r}, {self.arguments!r}, {self.destination!r})"

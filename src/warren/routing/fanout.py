@@ -2,16 +2,28 @@
 
 from collections.abc import Iterable
 
-from warren.routing.exchange import Exchange, Message
+from warren.routing.exchange import Binding, Exchange, Message
 
 
 class FanoutExchange(Exchange):
     """All its destinations, always."""
 
-    __slots__ = ()
+    __slots__ = ("_destinations",)
 
     type_name = "fanout"
 
+    def prepare(self) -> None:
+        # Each destination with the number of its bindings, so that one bound often is walked once.
+        self._destinations: dict[object, int] = {}
+
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
         """Every destination bound."""
-        return [binding.destination for binding in self._bindings.each()]
+        return self._destinations
+
+    def added(self, binding: Binding) -> None:
+        self._destinations[binding.destination] = self._destinations.get(binding.destination, 0) + 1
+
+    def removed(self, binding: Binding) -> None:
+        self._destinations[binding.destination] -= 1
+        if not self._destinations[binding.destination]:
+            del self._destinations[binding.destination]

@@ -8,7 +8,10 @@ cdef uint64_t _SECOND
 cdef uint64_t _SPREAD
 cdef double _UNIT
 
-@cython.locals(at=Py_ssize_t, winner=Py_ssize_t, best=double, wait=double, unit=double, spread=uint64_t)
+@cython.locals(
+    at=Py_ssize_t, winner=Py_ssize_t, best=double, wait=double, unit=double, spread=uint64_t, most=uint64_t,
+    number=uint64_t,
+)
 cpdef Py_ssize_t draw(uint64_t slot, list seeds, list weights) except -1
 
 cpdef uint64_t mix(uint64_t value) noexcept

@@ -37,10 +37,19 @@ def seed(name: str) -> int:
 
 
 def draw(slot: int, seeds: list[int], weights: list[float]) -> int:
-    """The position of the candidate that owns `slot`; there is at least one."""
-    best = -1.0
-    winner = 0
+    """The position of the candidate that owns `slot`, one at least; without weights they are all alike."""
     spread = (slot + 1) * _SPREAD & _MASK
+    winner = 0
+    if not weights:
+        # The shortest wait is then that of the largest number.
+        most = 0
+        for at in range(len(seeds)):
+            number = mix(spread ^ seeds[at]) >> 11
+            if number > most:
+                most = number
+                winner = at
+        return winner
+    best = -1.0
     for at in range(len(seeds)):
         # In (0, 1): 53 bits and a half, so that the logarithm is never of zero.
         unit = ((mix(spread ^ seeds[at]) >> 11) + 0.5) * _UNIT

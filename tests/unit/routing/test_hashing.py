@@ -24,6 +24,12 @@ def test_slots_are_drawn_in_proportion_to_the_weights() -> None:
     )
 
 
+def test_equal_weights_and_none_draw_the_same() -> None:
+    seeds = [seed(str(number)) for number in range(9)]
+    for slot in range(500):
+        assert draw(slot, seeds, [3.0] * 9) == draw(slot, seeds, [])
+
+
 def test_a_weight_of_a_million_wins_almost_always() -> None:
     seeds = [seed("a"), seed("b")]
     assert sum(draw(slot, seeds, [1.0, 1e6]) for slot in range(1000)) >= 998
