@@ -53,9 +53,9 @@ class Users:
         if limits is None:
             known = self.by_name.get(command.name)
             limits = known.limits if known is not None else {}
-        errors = validation.fields(command.name, limits, _LIMITS)
-        if errors:
-            return Reply(Outcome.REFUSED, validation.failed(errors))
+        refusal = _refusal(limits)
+        if refusal is not None:
+            return refusal
         self._put(
             User(
                 name=command.name,
@@ -87,9 +87,9 @@ class Users:
         user = self.by_name.get(command.name)
         if user is None:
             return MISSING
-        errors = validation.fields(command.name, command.limits, _LIMITS)
-        if errors:
-            return Reply(Outcome.REFUSED, validation.failed(errors))
+        refusal = _refusal(command.limits)
+        if refusal is not None:
+            return refusal
         self._put(replace(user, limits=command.limits))
         return DONE
 
@@ -102,3 +102,8 @@ def natural_limit(limits: Mapping[str, Json], name: str) -> int | None:
     """The limit `name`; None if it is absent or negative, which means the same."""
     limit = limits.get(name)
     return limit if isinstance(limit, int) and limit >= 0 else None
+
+
+def _refusal(limits: Mapping[str, Json]) -> Reply | None:
+    errors = validation.fields("user-limits", limits, _LIMITS)
+    return Reply(Outcome.REFUSED, "\n".join(errors)) if errors else None

@@ -162,7 +162,7 @@ def test_limits_are_numbers_with_known_names(apply: Apply, metadata: Metadata, h
         'Validation failed\n\nmax-queues should be a number, actually was <<"x">>\n'
     )
     assert refused(apply(SetUserLimits(name="u", limits={"max-fun": 1}))) == (
-        'Validation failed\n\nUnrecognised terms [{<<"max-fun">>,1}] in u\n'
+        'Unrecognised terms [{<<"max-fun">>,1}] in user-limits'
     )
 
 

@@ -1,0 +1,34 @@
+"""Who asks: the channel as declarations see it."""
+
+from warren.access.authorize import Authorizer
+from warren.errors import NotFound
+from warren.model.names import stripped
+
+
+class Requester:
+    """One channel: its user's permissions, its connection, and the queue that it declared last."""
+
+    __slots__ = ("authorizer", "connection", "queue_declared")
+
+    def __init__(self, authorizer: Authorizer, connection: str) -> None:
+        self.authorizer = authorizer
+        # What exclusive queues are owned by: unique among all connections there ever were.
+        self.connection = connection
+        self.queue_declared: str | None = None
+
+    @property
+    def user(self) -> str:
+        """The name of the user."""
+        return self.authorizer.user
+
+    def queue(self, name: str) -> str:
+        """`name`, or the queue declared last if it is empty (0-9-1, the domain queue-name)."""
+        if name:
+            return name
+        if self.queue_declared is None:
+            raise NotFound("no previously declared queue")
+        return self.queue_declared
+
+    def stripped_queue(self, name: str) -> str:
+        """The same, without the line ends that RabbitMQ removes."""
+        return stripped(self.queue(name))

@@ -1,0 +1,187 @@
+"""The live exchanges, bindings and queues of one vhost, kept in step with the metadata.
+
+Nothing here decides: what the metadata says exists is made, and what it says is gone is removed, in the order
+of its events. Policies are applied here, since they bear on live things only.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from warren.metadata.events import (
+    BindingAdded,
+    BindingRemoved,
+    Event,
+    ExchangeDeclared,
+    ExchangeDeleted,
+    PoliciesChanged,
+    QueueDeclared,
+    QueueDeleted,
+    VhostRemoved,
+)
+from warren.metadata.machine import Metadata
+from warren.metadata.policies import Policy
+from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
+from warren.model.arguments import Definition, QueueSettings, exchange_alternate, queue_settings
+from warren.routing.exchange import Binding, ExchangeSettings
+from warren.routing.router import Router
+from warren.routing.types import exchange_type
+
+
+class LiveQueue(Protocol):
+    """What is asked of a queue of any kind."""
+
+    @property
+    def settings(self) -> QueueSettings:
+        """What it was told to obey last."""
+
+    @property
+    def message_count(self) -> int:
+        """Messages that are ready."""
+
+    @property
+    def consumer_count(self) -> int:
+        """Consumers that it gives messages to."""
+
+    @property
+    def is_empty(self) -> bool:
+        """No message is ready."""
+
+    @property
+    def is_unused(self) -> bool:
+        """It has no consumers."""
+
+    def apply_settings(self, settings: QueueSettings) -> None:
+        """Obey `settings` from now on."""
+
+    def touch(self) -> None:
+        """It was declared again: its expiry starts anew."""
+
+    def purge(self) -> int:
+        """Forget what is ready; answers how many messages that were."""
+
+    def delete(self) -> int:
+        """Be gone, cancelling consumers; answers how many messages were ready."""
+
+
+Q = TypeVar("Q", bound=LiveQueue)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveParts(Generic[Q]):
+    """Where the live things of a vhost stand, and how they are made."""
+
+    router: Router
+    queues: dict[str, Q]
+    make_queue: Callable[[QueueRecord, QueueSettings], Q]
+    random_octets: Callable[[int], bytes]
+
+
+class Topology(Generic[Q]):
+    """Makes and removes what lives in a vhost as the metadata says."""
+
+    __slots__ = ("_metadata", "_parts", "queues", "router", "vhost")
+
+    def __init__(self, metadata: Metadata, vhost: str, parts: LiveParts[Q]) -> None:
+        self._metadata = metadata
+        self._parts = parts
+        self.vhost = vhost
+        self.router = parts.router
+        self.queues = parts.queues
+        self._recover()
+        metadata.listen(self._heed, vhost=vhost)
+
+    def close(self) -> None:
+        """Hear nothing more, and end every queue."""
+        self._metadata.ignore(self._heed, vhost=self.vhost)
+        for queue in self.queues.values():
+            queue.delete()
+        self.queues.clear()
+
+    def _recover(self) -> None:
+        """Make what exists already, as after a restart."""
+        record = self._metadata.vhost(self.vhost)
+        assert record is not None
+        for exchange in record.topology.exchanges.values():
+            self._add_exchange(exchange)
+        for queue in record.topology.queues.values():
+            self._add_queue(queue)
+        for binding in record.topology.bindings():
+            self.router.bind(self._live_binding(binding))
+
+    def _heed(self, event: Event) -> None:
+        match event:
+            case QueueDeclared(queue=queue):
+                self._add_queue(queue)
+            case QueueDeleted(queue=queue):
+                self._remove_queue(queue.name)
+            case BindingAdded(binding=binding):
+                self.router.bind(self._live_binding(binding))
+            case BindingRemoved(binding=binding):
+                self.router.unbind(self._live_binding(binding))
+            case ExchangeDeclared(exchange=exchange):
+                self._add_exchange(exchange)
+            case ExchangeDeleted(exchange=exchange):
+                self.router.remove(exchange.name)
+            case PoliciesChanged():
+                self._apply_policies()
+            case VhostRemoved():
+                self.close()
+            case _:
+                pass
+
+    def _add_exchange(self, record: ExchangeRecord) -> None:
+        settings = ExchangeSettings(
+            durable=record.durable,
+            auto_delete=record.auto_delete,
+            internal=record.internal,
+            arguments=record.arguments,
+        )
+        exchange = exchange_type(record.type)(record.name, settings, self._parts.random_octets)
+        alternate = self._alternate(record)
+        if exchange.alternate != alternate:
+            exchange.alternate = alternate
+        self.router.add(exchange)
+
+    def _add_queue(self, record: QueueRecord) -> None:
+        queue = self._parts.make_queue(record, self._settings(record))
+        self.queues[record.name] = queue
+        self.router.bind(Binding(self.router.exchanges[""], record.name, None, queue))
+
+    def _remove_queue(self, name: str) -> None:
+        queue = self.queues.pop(name)
+        self.router.unbind(Binding(self.router.exchanges[""], name, None, queue))
+        queue.delete()
+
+    def _live_binding(self, record: BindingRecord) -> Binding:
+        exchanges = self.router.exchanges
+        destination = self.queues[record.destination] if record.is_to_queue else exchanges[record.destination]
+        return Binding(exchanges[record.source], record.routing_key, record.arguments, destination)
+
+    def _apply_policies(self) -> None:
+        record = self._metadata.vhost(self.vhost)
+        assert record is not None
+        for exchange in record.topology.exchanges.values():
+            live, alternate = self.router.exchanges[exchange.name], self._alternate(exchange)
+            if live.alternate != alternate:
+                live.alternate = alternate
+        for queue in record.topology.queues.values():
+            settings = self._settings(queue)
+            if self.queues[queue.name].settings != settings:
+                self.queues[queue.name].apply_settings(settings)
+
+    def _settings(self, record: QueueRecord) -> QueueSettings:
+        return queue_settings(record.arguments, *self._definitions(record.name, record.kind))
+
+    def _alternate(self, record: ExchangeRecord) -> str | None:
+        return exchange_alternate(record.arguments, *self._definitions(record.name, "exchange"))
+
+    def _definitions(self, name: str, kind: str) -> tuple[Definition | None, Definition | None]:
+        vhost = self._metadata.vhost(self.vhost)
+        assert vhost is not None
+        policy, operator_policy = vhost.policies_of(name, kind)
+        return _definition(policy), _definition(operator_policy)
+
+
+def _definition(policy: Policy | None) -> Definition | None:
+    return None if policy is None else policy.definition

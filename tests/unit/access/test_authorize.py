@@ -1,0 +1,157 @@
+"""Permissions: what each pattern allows, and what a refusal says."""
+
+from collections.abc import Callable
+
+import pytest
+
+from warren.access.authorize import Authorizer, check_vhost, expanded
+from warren.errors import AccessRefused, NotAllowed
+from warren.limits import PERMISSIONS_CACHED_MAX
+from warren.metadata.commands import (
+    ClearPermissions,
+    PutUser,
+    PutVhost,
+    RemoveUser,
+    SetPermissions,
+    SetTopicPermissions,
+)
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+from warren.model.names import ExchangeName, QueueName
+
+Grant = Callable[[str, str, str], None]
+QUEUE = QueueName("v", "theirs")
+
+
+@pytest.fixture
+def metadata() -> Metadata:
+    metadata = Metadata()
+    local = LocalProposals(metadata, lambda: 0)
+    local.apply(PutVhost(name="v"))
+    local.apply(PutUser(name="u", password_hash=b"", hashing_algorithm=""))
+    return metadata
+
+
+@pytest.fixture
+def grant(metadata: Metadata) -> Grant:
+    def grant(configure: str, write: str, read: str) -> None:
+        command = SetPermissions(user="u", vhost="v", configure=configure, write=write, read=read)
+        LocalProposals(metadata, lambda: 0).apply(command)
+
+    return grant
+
+
+@pytest.fixture
+def authorizer(metadata: Metadata) -> Authorizer:
+    return Authorizer(metadata, "u", "v")
+
+
+def refused(call: Callable[..., None], *arguments: object) -> str:
+    with pytest.raises(AccessRefused) as caught:
+        call(*arguments)
+    return caught.value.message
+
+
+def test_each_access_has_its_own_pattern(authorizer: Authorizer, grant: Grant) -> None:
+    grant("^c", "^w", "^r")
+    authorizer.check_configure(QueueName("v", "c"))
+    authorizer.check_write(QueueName("v", "w"))
+    authorizer.check_read(QueueName("v", "r"))
+    for call in (authorizer.check_configure, authorizer.check_write, authorizer.check_read):
+        assert refused(call, QUEUE) == "access to queue 'theirs' in vhost 'v' refused for user 'u'"
+
+
+def test_a_pattern_is_found_anywhere_unless_anchored(authorizer: Authorizer, grant: Grant) -> None:
+    grant("eir", "^eir", "")
+    authorizer.check_configure(QUEUE)
+    refused(authorizer.check_write, QUEUE)
+
+
+def test_an_empty_pattern_allows_nothing_but_the_empty_name(authorizer: Authorizer, grant: Grant) -> None:
+    grant("", "", "")
+    refused(authorizer.check_read, QUEUE)
+    authorizer.check_read(QueueName("v", ""))
+
+
+def test_the_default_exchange_has_a_name_for_permissions(authorizer: Authorizer, grant: Grant) -> None:
+    grant("", "^$", "")
+    assert refused(authorizer.check_write_exchange, "") == (
+        "access to exchange 'amq.default' in vhost 'v' refused for user 'u'"
+    )
+    grant("", "^amq\\.default$", "")
+    authorizer.check_write_exchange("")
+    assert refused(authorizer.check_write_exchange, "amq.direct") == (
+        "access to exchange 'amq.direct' in vhost 'v' refused for user 'u'"
+    )
+
+
+def test_any_permission_is_enough_to_know_that_something_exists(authorizer: Authorizer, grant: Grant) -> None:
+    for patterns in (("theirs", "", ""), ("", "theirs", ""), ("", "", "theirs")):
+        grant(*patterns)
+        authorizer.check_any(QUEUE)
+    grant("mine", "mine", "mine")
+    assert refused(authorizer.check_any, QUEUE).startswith("access to queue 'theirs'")
+    refused(authorizer.check_any, ExchangeName("v", ""))
+
+
+def test_without_permissions_nothing_is_allowed(authorizer: Authorizer) -> None:
+    refused(authorizer.check_read_queue, "q")
+    refused(authorizer.check_any, QUEUE)
+
+
+def test_a_permission_taken_away_is_gone_at_once(
+    authorizer: Authorizer, grant: Grant, metadata: Metadata
+) -> None:
+    grant(".*", ".*", ".*")
+    authorizer.check_read_queue("q")
+    before = authorizer.generation
+    LocalProposals(metadata, lambda: 0).apply(ClearPermissions(user="u", vhost="v"))
+    assert authorizer.generation != before
+    refused(authorizer.check_read_queue, "q")
+    grant(".*", ".*", ".*")
+    authorizer.check_read_queue("q")
+    LocalProposals(metadata, lambda: 0).apply(RemoveUser(name="u"))
+    refused(authorizer.check_read_queue, "q")
+
+
+def test_answers_are_kept_in_bounded_number(authorizer: Authorizer, grant: Grant) -> None:
+    grant(".*", ".*", ".*")
+    for number in range(PERMISSIONS_CACHED_MAX * 3):
+        authorizer.check_read_queue(f"q{number}")
+        assert len(authorizer._allowed) <= PERMISSIONS_CACHED_MAX
+
+
+def test_a_topic_is_restricted_by_patterns_with_variables(authorizer: Authorizer, metadata: Metadata) -> None:
+    authorizer.check_topic_write("amq.topic", "anything")
+    LocalProposals(metadata, lambda: 0).apply(
+        SetTopicPermissions(
+            user="u", vhost="v", exchange="amq.topic", write="^{vhost}\\.{username}\\.", read="^r"
+        )
+    )
+    authorizer.check_topic_write("amq.topic", "v.u.key")
+    authorizer.check_topic_write("other", "x")
+    authorizer.check_topic_read("amq.topic", "r")
+    assert refused(authorizer.check_topic_write, "amq.topic", "v.w.key") == (
+        "access to topic 'v.w.key' in exchange 'amq.topic' in vhost 'v' refused for user 'u'"
+    )
+    refused(authorizer.check_topic_read, "amq.topic", "x")
+
+
+def test_a_variable_stands_for_itself_and_not_for_a_pattern() -> None:
+    assert expanded("^{username}$", {"username": ".*"}) == "^\\.\\*$"
+
+
+def test_a_vhost_lets_in_who_has_permissions_there(metadata: Metadata, grant: Grant) -> None:
+    with pytest.raises(NotAllowed) as caught:
+        check_vhost(metadata, "u", "no-such-vhost")
+    assert caught.value.message == "vhost no-such-vhost not found"
+    with pytest.raises(NotAllowed) as caught:
+        check_vhost(metadata, "u", "v")
+    assert caught.value.message == "access to vhost 'v' refused for user 'u'"
+    grant("", "", "")
+    check_vhost(metadata, "u", "v")
+
+
+def test_a_pattern_that_takes_forever_allows_nothing(authorizer: Authorizer, grant: Grant) -> None:
+    grant("", "", "^(a|aa)+$")
+    refused(authorizer.check_read_queue, "a" * 200 + "b")

@@ -1,0 +1,97 @@
+"""A vhost with small real parts: metadata, router, and queues that only count."""
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+from warren.access.authorize import Authorizer
+from warren.metadata.commands import Command, PutUser, PutVhost, Reply, SetPermissions
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+from warren.metadata.records import QueueRecord
+from warren.model.arguments import QueueSettings
+from warren.routing.router import Router
+from warren.vhost.declaring import Declaring
+from warren.vhost.requester import Requester
+from warren.vhost.topology import LiveParts, Topology
+from warren.vhost.wiring import Wiring
+
+T = TypeVar("T")
+
+
+class CountingQueue:
+    """A queue of which tests say how many messages and consumers it has."""
+
+    def __init__(self, record: QueueRecord, settings: QueueSettings) -> None:
+        self.name = record.name
+        self.settings = settings
+        self.message_count = 0
+        self.consumer_count = 0
+        self.touched = 0
+        self.is_deleted = False
+
+    @property
+    def is_empty(self) -> bool:
+        return self.message_count == 0
+
+    @property
+    def is_unused(self) -> bool:
+        return self.consumer_count == 0
+
+    def apply_settings(self, settings: QueueSettings) -> None:
+        self.settings = settings
+
+    def touch(self) -> None:
+        self.touched += 1
+
+    def purge(self) -> int:
+        count, self.message_count = self.message_count, 0
+        return count
+
+    def delete(self) -> int:
+        self.is_deleted = True
+        return self.purge()
+
+
+class LiveVhost:
+    """Everything of one vhost, with users to ask as."""
+
+    def __init__(self) -> None:
+        self.metadata = Metadata()
+        self.local = LocalProposals(self.metadata, lambda: 0)
+        self.apply(PutVhost(name="v"))
+        self.user("guest", ".*", ".*", ".*")
+        parts = LiveParts(
+            router=Router("v"), queues={}, make_queue=CountingQueue, random_octets=lambda size: b"\xff" * size
+        )
+        self.topology: Topology[CountingQueue] = Topology(self.metadata, "v", parts)
+        self.declaring = Declaring(self.metadata, self.local, self.topology, parts.random_octets)
+        self.wiring = Wiring(self.metadata, self.local, self.topology)
+
+    @property
+    def queues(self) -> dict[str, CountingQueue]:
+        return self.topology.queues
+
+    def apply(self, command: Command) -> Reply:
+        return self.local.apply(command)
+
+    def user(self, name: str, configure: str, write: str, read: str) -> None:
+        self.apply(PutUser(name=name, password_hash=b"", hashing_algorithm=""))
+        self.apply(SetPermissions(user=name, vhost="v", configure=configure, write=write, read=read))
+
+    def requester(self, user: str = "guest", connection: str = "c1") -> Requester:
+        return Requester(Authorizer(self.metadata, user, "v"), connection)
+
+
+def ran(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What `coroutine` returns, which never has to wait on a single node."""
+    with pytest.raises(StopIteration) as stopped:
+        coroutine.send(None)
+    result: T = stopped.value.value
+    return result
+
+
+@pytest.fixture
+def live() -> LiveVhost:
+    return LiveVhost()

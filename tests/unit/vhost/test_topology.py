@@ -1,0 +1,78 @@
+"""Live things follow the metadata, policies included."""
+
+from tests.unit.vhost.conftest import CountingQueue, LiveVhost
+
+from warren.metadata.commands import (
+    Bind,
+    ClearPolicy,
+    DeclareExchange,
+    DeclareQueue,
+    DeleteExchange,
+    DeleteQueue,
+    RemoveVhost,
+    SetPolicy,
+)
+from warren.routing.router import Router
+from warren.vhost.topology import LiveParts, Topology
+
+
+def test_every_queue_is_bound_to_the_default_exchange_by_its_name(live: LiveVhost) -> None:
+    live.apply(DeclareQueue(vhost="v", name="q"))
+    default = live.topology.router.exchanges[""]
+    assert [(b.key, b.destination) for b in default.each_binding()] == [("q", live.queues["q"])]
+    live.apply(DeleteQueue(vhost="v", name="q"))
+    assert default.bindings == 0
+
+
+def test_what_exists_before_is_made_at_the_start(live: LiveVhost) -> None:
+    live.apply(DeclareExchange(vhost="v", name="x", type="topic", arguments={"alternate-exchange": "ae"}))
+    live.apply(DeclareQueue(vhost="v", name="q", arguments={"x-expires": 5}))
+    live.apply(Bind(vhost="v", source="x", destination="q", routing_key="#"))
+    live.apply(Bind(vhost="v", source="amq.direct", destination="x", is_to_queue=False))
+    parts: LiveParts[CountingQueue] = LiveParts(
+        router=Router("v"), queues={}, make_queue=CountingQueue, random_octets=bytes
+    )
+    again = Topology(live.metadata, "v", parts)
+    exchange = again.router.exchanges["x"]
+    assert (exchange.bindings, exchange.alternate) == (1, "ae")
+    assert again.queues["q"].settings.expires_ms == 5
+    assert again.router.exchanges["amq.direct"].bindings == 1
+
+
+def test_policies_are_applied_to_what_they_match_and_lifted_again(live: LiveVhost) -> None:
+    live.apply(DeclareQueue(vhost="v", name="q1", arguments={"x-max-length": 50}))
+    live.apply(DeclareQueue(vhost="v", name="other"))
+    live.apply(DeclareExchange(vhost="v", name="q-exchange", type="fanout"))
+    definition = {"max-length": 10, "alternate-exchange": "ae"}
+    live.apply(SetPolicy(vhost="v", name="p", pattern="^q", definition=definition))
+    live.apply(SetPolicy(vhost="v", name="o", pattern="^q", definition={"max-length": 7}, is_operator=True))
+    live.apply(DeclareQueue(vhost="v", name="q2"))
+    assert live.queues["q1"].settings.length_max == 7
+    assert live.queues["q2"].settings.length_max == 7
+    assert live.queues["other"].settings.length_max is None
+    assert live.topology.router.exchanges["q-exchange"].alternate == "ae"
+    assert live.topology.router.exchanges["amq.direct"].alternate is None
+    live.apply(ClearPolicy(vhost="v", name="o", is_operator=True))
+    assert live.queues["q1"].settings.length_max == 10
+    live.apply(ClearPolicy(vhost="v", name="p"))
+    assert live.queues["q1"].settings.length_max == 50
+    assert live.topology.router.exchanges["q-exchange"].alternate is None
+
+
+def test_an_exchange_deleted_takes_its_bindings_out_of_the_router(live: LiveVhost) -> None:
+    live.apply(DeclareExchange(vhost="v", name="x", type="direct"))
+    live.apply(DeclareQueue(vhost="v", name="q"))
+    live.apply(Bind(vhost="v", source="x", destination="q", routing_key="k"))
+    live.apply(Bind(vhost="v", source="amq.direct", destination="x", is_to_queue=False))
+    live.apply(DeleteExchange(vhost="v", name="x"))
+    assert "x" not in live.topology.router.exchanges
+    assert live.topology.router.exchanges["amq.direct"].bindings == 0
+    assert len(live.topology.router.bindings_of(live.queues["q"])) == 1
+
+
+def test_a_vhost_removed_ends_its_queues(live: LiveVhost) -> None:
+    live.apply(DeclareQueue(vhost="v", name="q"))
+    queue = live.queues["q"]
+    live.apply(RemoveVhost(name="v"))
+    assert queue.is_deleted
+    assert live.queues == {}
