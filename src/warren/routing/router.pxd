@@ -23,5 +23,3 @@ cdef class Walk:
     cdef _step(self, exchange)
 
 cpdef str decode_name(bytes octets, Py_ssize_t at)
-
-cpdef bint has_copies(message) except -1

@@ -7,16 +7,12 @@ Invariants:
   CC and no BCC header.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from warren.errors import NotFound, PreconditionFailed
+from warren.errors import NotFound
 from warren.limits import ROUTE_DESTINATIONS_CACHED_MAX, ROUTES_CACHED_MAX
+from warren.routing.copies import carbon_copies, has_copies
 from warren.routing.exchange import Binding, BindingIndex, Exchange, Message
-from warren.wire.table import type_name
-
-# The headers that hold further routing keys; consumers do not see the second.
-CARBON_COPY = "CC"
-BLIND_CARBON_COPY = "BCC"
 
 _HAS_HEADERS = 2
 
@@ -173,27 +169,3 @@ def decode_name(octets: bytes, at: int) -> str:
     """The short string that starts at `at`."""
     start = at + 1
     return octets[start : start + octets[at]].decode("utf-8", "surrogateescape")
-
-
-def has_copies(message: Message) -> bool:
-    """False if the header of `message` holds neither CC nor BCC for certain, without decoding it."""
-    content = message.content
-    end = message.header_size
-    if content.find(b"CC", 0, end) < 0:
-        return False
-    return content.find(b"\x02CC", 0, end) >= 0 or content.find(b"\x03BCC", 0, end) >= 0
-
-
-def carbon_copies(headers: Mapping[str, object]) -> list[str]:
-    """The routing keys in the CC and BCC headers; members that are no strings are passed over."""
-    keys: list[str] = []
-    for name in (CARBON_COPY, BLIND_CARBON_COPY):
-        if name not in headers:
-            continue
-        members = headers[name]
-        if not isinstance(members, list):
-            raise PreconditionFailed(
-                f'invalid message: {{unacceptable_type_in_header,"{name}",{type_name(members)}}}'
-            )
-        keys += [member for member in members if isinstance(member, str)]
-    return keys

@@ -1,0 +1,82 @@
+"""CC and BCC: which keys they hold, and what a consumer sees of them."""
+
+from decimal import Decimal
+
+import pytest
+from tests.unit.routing.samples import Sent
+
+from warren.errors import PreconditionFailed
+from warren.routing.copies import carbon_copies, has_copies, strip_bcc
+from warren.wire.properties import BasicProperties
+from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32
+
+
+def test_the_keys_of_cc_come_before_those_of_bcc() -> None:
+    assert carbon_copies({"BCC": ["c"], "CC": ["a", "b"]}) == ["a", "b", "c"]
+    assert carbon_copies({}) == []
+
+
+def test_members_that_are_no_strings_are_passed_over() -> None:
+    assert carbon_copies({"CC": ["a", 5, None, b"octets", ["b"]]}) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (Int8(1), "byte"),
+        (UInt8(1), "unsignedbyte"),
+        (Int16(1), "short"),
+        (UInt16(1), "unsignedshort"),
+        (Int32(1), "signedint"),
+        (UInt32(1), "unsignedint"),
+        (1, "long"),
+        (Float32(1), "float"),
+        (1.0, "double"),
+        (Decimal(1), "decimal"),
+        (Timestamp(1), "timestamp"),
+        (True, "bool"),
+        ("a", "longstr"),
+        (b"a", "binary"),
+        (None, "void"),
+        ({}, "table"),
+    ],
+)
+def test_what_is_no_array_is_refused_in_the_words_of_rabbitmq(value: object, kind: str) -> None:
+    for name in ("CC", "BCC"):
+        with pytest.raises(PreconditionFailed) as refusal:
+            carbon_copies({name: value})
+        expected = f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}'
+        assert refusal.value.message == expected
+
+
+def test_headers_that_only_sound_alike_need_no_decoding() -> None:
+    assert not has_copies(Sent({"ACCOUNT": 1}))
+    assert not has_copies(Sent({"CCC": 1}))
+    assert has_copies(Sent({"CC": 1}))
+    assert has_copies(Sent({"BCC": 1}))
+
+
+def test_bcc_is_taken_out_and_everything_else_stays() -> None:
+    headers = {"BCC": ["secret"], "CC": ["open"], "n": Int32(7)}
+    before = BasicProperties(headers=headers, delivery_mode=2, message_id="m").encode(1234)
+    after = strip_bcc(before)
+    assert after[4:12] == before[4:12]
+    properties = BasicProperties.decode(after)
+    assert properties.headers == {"CC": ["open"], "n": 7}
+    assert isinstance(properties.headers["n"], Int32)
+    assert (properties.delivery_mode, properties.message_id) == (2, "m")
+
+
+def test_an_empty_table_stays_when_bcc_was_all() -> None:
+    header = strip_bcc(BasicProperties(headers={"BCC": []}).encode(0))
+    assert BasicProperties.decode(header).headers == {}
+
+
+def test_a_header_without_bcc_is_handed_back_as_it_is() -> None:
+    for properties in (
+        BasicProperties(),
+        BasicProperties(headers={"CC": ["a"]}),
+        BasicProperties(message_id="\x03BCC"),
+    ):
+        header = properties.encode(0)
+        assert strip_bcc(header) is header
