@@ -1,0 +1,55 @@
+"""Two brokers, side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from urllib.parse import urlsplit
+
+import pytest
+from tests import rabbitmq
+from tests.broker import running_warren
+from tests.conformance.client import Scene
+from tests.conformance.definitions import VHOSTS, definitions
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--rabbitmq` and `--warren` take brokers that run already; `--scripts` says how many to generate."""
+    group = parser.getgroup("oracle")
+    for name in ("--rabbitmq", "--warren"):
+        group.addoption(name, help="an amqp:// URI with the definitions of tests/conformance loaded")
+    group.addoption("--scripts", type=int, default=100, help="how many scripts to generate")
+
+
+@pytest.fixture(scope="session")
+def brokers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Scene]]:
+    """RabbitMQ and Warren, with the same users and vhosts."""
+    folder = tmp_path_factory.mktemp("oracle")
+    document = folder / "definitions.json"
+    document.write_text(json.dumps(definitions()))
+    theirs, ours = request.config.getoption("--rabbitmq"), request.config.getoption("--warren")
+    if not theirs and not rabbitmq.is_installed():
+        pytest.skip("rabbitmq-server is not installed: nothing to compare with")
+    with ExitStack() as stack:
+        if theirs:
+            place = urlsplit(theirs)
+            their_port = place.port or 5672
+        else:
+            server = rabbitmq.RabbitMQ(tmp_path_factory.mktemp("rabbitmq"))
+            stack.callback(server.remove)
+            stack.callback(server.stop)
+            server.start()
+            server.control("import_definitions", str(document))
+            their_port = server.port
+        if ours:
+            our_port = urlsplit(ours).port or 5672
+        else:
+            settings = {"load_definitions": str(document)}
+            our_port = stack.enter_context(running_warren(folder, settings)).port
+        yield [
+            Scene("127.0.0.1", their_port, VHOSTS[-1], is_rabbitmq=True),
+            Scene("127.0.0.1", our_port, VHOSTS[-2]),
+        ]

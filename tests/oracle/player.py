@@ -1,0 +1,181 @@
+"""Plays one script of AMQP steps against one broker, and says after each step all that can be seen.
+
+A script is a list of lines in the notation of the conformance transcripts: `C> 1 queue.declare queue="q0"`.
+Two connections with two channels each are open from the beginning. After each step every queue is asked
+for its counts and every channel for a sign of life, so that what the step set off has happened before the
+next one begins, without a clock. A channel or connection that the broker closes is opened again.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+
+from tests.conformance.client import PASSWORD, USER, Client, Scene
+from tests.conformance.peer import Event, Mismatch, Peer
+from tests.conformance.transcript import describe
+
+CONNECTIONS, CHANNELS = 2, 2
+# The channel of each connection that asks for the counts.
+CONTROL = 99
+# A question to a queue may overtake what it has not handled yet; it does not overtake it twice.
+ROUNDS = 2
+ANSWER_S = 20.0
+_STEP = re.compile(r"C(\d*)> (?:\d+ times )?(?:(\d+) )?(\S+)(.*)")
+_QUEUE = re.compile(r'\bqueue="([^"]*)"')
+_VOLATILE = [
+    (re.compile(r'"time": \d+T'), '"time": *'),
+    (re.compile(r"amq\.(gen|ctag|rabbitmq\.reply-to)[-.][\w.=+/-]+"), r"amq.\1-*"),
+]
+
+
+@dataclass
+class Player:
+    """The connections of one script, to one broker."""
+
+    scene: Scene
+    client: Client = field(init=False)
+    # By connection and channel, if it is open: the publish numbers that are confirmed or refused.
+    settled: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+    queues: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.client = Client(self.scene)
+        for number in range(1, CONNECTIONS + 1):
+            self._connect(number)
+
+    def play(self, script: list[str]) -> list[list[str]]:
+        """What is seen after each step of `script`; everything it declared is deleted in the end."""
+        try:
+            return [self._step(line) for line in script]
+        finally:
+            self.client.clean_up()
+
+    def _step(self, line: str) -> list[str]:
+        found = _STEP.fullmatch(line)
+        if found is None:
+            raise ValueError(f"{line!r} is no step")
+        self._remember_queue(found[3], found[4])
+        number = int(found[1] or 1)
+        self.client.perform(number, line.split("> ", 1)[1])
+        if found[3] == "disconnect":
+            self._connect(number)
+        seen: list[str] = []
+        counts: list[str] = []
+        for _ in range(ROUNDS):
+            self._await_channels(seen)
+            counts = self._count_queues(seen)
+        seen += counts
+        self._open_again(seen)
+        return seen
+
+    def _remember_queue(self, verb: str, arguments: str) -> None:
+        name = _QUEUE.search(arguments)
+        if verb == "queue.declare" and name is not None and name[1]:
+            self.queues.add(name[1])
+
+    def _connect(self, number: int) -> None:
+        peer = Peer(self.scene.host, self.scene.port)
+        peer.handshake(USER, PASSWORD, self.scene.vhost)
+        self.client.peers[number] = peer
+        self.client.closed.discard(number)
+        for channel in [*range(1, CHANNELS + 1), CONTROL]:
+            self._open_channel(number, channel)
+
+    def _open_channel(self, number: int, channel: int) -> None:
+        self.settled[number, channel] = set()
+        peer = self.client.peers[number]
+        peer.send_method(channel, "channel.open")
+        peer.expect_method(channel, "channel.open-ok", ANSWER_S)
+
+    # --- what can be seen -------------------------------------------------------------------------
+
+    def _count_queues(self, seen: list[str]) -> list[str]:
+        counts = []
+        for name in sorted(self.queues):
+            for number in self.client.peers:
+                answer = self._ask(number, name, seen)
+                if answer is None or answer.name == "queue.declare-ok":
+                    break
+                if "NOT_FOUND" in answer.values["reply_text"]:
+                    self.queues.discard(name)
+                    break
+            if answer is None:
+                continue
+            if answer.name == "queue.declare-ok":
+                ready, consumers = answer.values["message_count"], answer.values["consumer_count"]
+                counts.append(f"{name}: {ready} ready, {consumers} consumers")
+            else:
+                counts.append(f"{name}: {answer.values['reply_code']}")
+        return counts
+
+    def _ask(self, number: int, name: str, seen: list[str]) -> Event | None:
+        peer = self.client.peers[number]
+        peer.send_method(CONTROL, "queue.declare", queue=name, passive=True)
+        event = self._next(number, CONTROL, seen)
+        if event is not None and event.name == "channel.close":
+            peer.send_method(CONTROL, "channel.close-ok")
+            self._open_channel(number, CONTROL)
+        return event
+
+    def _await_channels(self, seen: list[str]) -> None:
+        for number, peer in self.client.peers.items():
+            for channel in range(1, CHANNELS + 1):
+                if (number, channel) not in self.settled:
+                    continue
+                peer.send_method(channel, "channel.flow", active=True)
+                confirmed: dict[str, set[int]] = {"confirmed": set(), "refused": set()}
+                while (event := self._next(number, channel, seen)) and event.name != "channel.flow-ok":
+                    self._see(number, event, confirmed, seen)
+                    if event.name in ("channel.close", "channel.close-ok"):
+                        del self.settled[number, channel]
+                        break
+                seen.extend(
+                    f"{number}: {channel} {what} {sorted(tags)}" for what, tags in confirmed.items() if tags
+                )
+
+    def _next(self, number: int, channel: int, seen: list[str]) -> Event | None:
+        """The next event on `channel`; None if the connection goes instead, which is seen."""
+        peer = self.client.peers[number]
+        deadline = time.monotonic() + ANSWER_S
+        while not peer.is_condemned and not peer.is_closed:
+            event = peer.next_event(channel, 0.5)
+            if event is not None:
+                return event
+            if time.monotonic() > deadline:
+                raise Mismatch(f"no answer on channel {channel} of connection {number}")
+        while (event := peer.next_event(0, 0)) is not None:
+            seen.append(f"{number}: {self._plain(event)}")
+        return None
+
+    def _see(self, number: int, event: Event, confirmed: dict[str, set[int]], seen: list[str]) -> None:
+        kind = {"basic.ack": "confirmed", "basic.nack": "refused"}.get(event.name)
+        if kind is None:
+            seen.append(f"{number}: {self._plain(event)}")
+            return
+        settled = self.settled[number, event.channel]
+        tag = event.values["delivery_tag"]
+        tags = set(range(1, tag + 1)) - settled if event.values["multiple"] else {tag}
+        settled |= tags
+        confirmed[kind] |= tags
+
+    def _plain(self, event: Event) -> str:
+        text = describe(Event(event.channel, event.name, self.scene.plain(event.values)))
+        for pattern, replacement in _VOLATILE:
+            text = pattern.sub(replacement, text)
+        return text
+
+    def _open_again(self, seen: list[str]) -> None:
+        for number, peer in list(self.client.peers.items()):
+            if peer.is_condemned or peer.is_closed:
+                peer.send_method(0, "connection.close-ok")
+                peer.disconnect()
+                seen.append(f"{number}: closed")
+                self._connect(number)
+                continue
+            for channel in range(1, CHANNELS + 1):
+                if (number, channel) not in self.settled:
+                    if f"{number}: {channel} channel.close-ok" not in seen:
+                        peer.send_method(channel, "channel.close-ok")
+                    self._open_channel(number, channel)
