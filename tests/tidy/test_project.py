@@ -62,6 +62,30 @@ def test_every_fragment_of_news_is_one_paragraph_of_whole_sentences() -> None:
     assert not found, report(found)
 
 
+def test_every_decision_is_listed_and_says_what_was_given_up() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = text(folder / "README.md")
+    found = []
+    for path in sorted(folder.glob("[0-9]*.md")):
+        headings = HEADING.findall(_without_code(text(path)))
+        if f"({path.name})" not in index or headings[1:] != ["Context", "Choice", "What we gave up"]:
+            found.append(place(path))
+    assert not found, report(found)
+
+
+def test_every_page_of_the_guide_is_reached_from_the_readme() -> None:
+    folder = ROOT / "docs" / "guide"
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        for link in LINK.findall(_without_code(text(page))):
+            target = (page.parent / link.partition("#")[0]).resolve()
+            if target.parent == folder and target not in reached:
+                reached.add(target)
+                waiting.append(target)
+    assert reached == set(folder.glob("*.md"))
+
+
 def test_every_link_of_the_documents_leads_somewhere() -> None:
     found = []
     for path in files():

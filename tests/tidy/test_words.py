@@ -10,6 +10,7 @@ UNFINISHED = re.compile(r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3,
 MACHINE = re.compile(
     r"(?<![\w./-])/(?:" + "|".join(("work", "root", "home/[a-z]", "Users", "tmp/wt", "opt/pypi")) + ")/?"
 )
+LIMITS = SOURCE / "warren" / "limits.py"
 ASSIGNMENT = re.compile(r"^([A-Z][A-Z0-9_]*)\b.*=")
 
 
@@ -34,16 +35,22 @@ def test_no_path_of_one_machine_is_written_down() -> None:
 
 
 def test_every_bound_has_a_comment_with_its_reason() -> None:
-    path = SOURCE / "warren" / "limits.py"
-    all_lines = text(path).splitlines()
+    all_lines = text(LIMITS).splitlines()
     found = [
-        f"{place(path, number)}: {match[1]}"
+        f"{place(LIMITS, number)}: {match[1]}"
         for number, line in enumerate(all_lines, 1)
         if (match := ASSIGNMENT.match(line))
         and "#" not in line
         and not re.match(r"# [^-]", all_lines[number - 2])
     ]
     assert not found, report(found)
+
+
+def test_every_bound_that_the_threat_model_names_exists() -> None:
+    named = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", text(ROOT / "THREAT_MODEL.md")))
+    bounds = {match[1] for line in text(LIMITS).splitlines() if (match := ASSIGNMENT.match(line))}
+    assert named
+    assert not named - bounds, report(sorted(named - bounds))
 
 
 def test_the_licence_is_apache_2() -> None:
