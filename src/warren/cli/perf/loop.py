@@ -14,8 +14,8 @@ from warren.cli.perf.paced import PacedProducer
 from warren.cli.perf.producer import Outcome, Producer
 
 IDLE_S = 0.02  # how long a worker without anything to do sleeps before it looks at the phase
-STARVED_S = 0.0005  # how long one side waits for the other to catch up
-POST_NS = 2_000_000  # how old the posted counts may become while there is work
+BEHIND_S = 0.001  # how long one side waits for the other to catch up
+POST_NS = 500_000  # how old the posted counts may become while there is work
 EVENTS_MAX = 512
 _PR_SET_TIMERSLACK = 29
 
@@ -39,6 +39,7 @@ class LoadLoop:
         self._due: list[tuple[int, int]] = []  # a heap: when a paced producer is to write, its socket
         self._is_waiting = False  # for the other side of the load
         self._posted_ns = 0
+        self._is_posted = False
 
     def run(self, producers: Sequence[Producer], consumers: Sequence[Consumer]) -> None:
         """Go on until the board says that the load has stopped."""
@@ -55,7 +56,7 @@ class LoadLoop:
                 self._publish(now_ns)
             if self._load.waiting and self._consumers:
                 self._hold(phase)
-            if now_ns - self._posted_ns >= POST_NS or len(self._readers) < EVENTS_MAX:
+            if now_ns - self._posted_ns >= POST_NS:
                 self._post(now_ns)
 
     def _add(self, participant: Producer | Consumer) -> int:
@@ -81,12 +82,13 @@ class LoadLoop:
     def _await_events(self, phase: Phase) -> int:
         """Sleep until something is to be done, and read what has arrived; the time after it."""
         wait_s = self._wait_s(phase)
-        if wait_s > 0:
-            self._post(time.monotonic_ns())
+        if self._due and wait_s > 0:
             # select() has a finer clock than epoll_wait(), whose unit is a millisecond.
             select.select([self._poll], (), (), wait_s)
-        events = self._poll.poll(0, EVENTS_MAX)
+            wait_s = 0
+        events = self._poll.poll(wait_s, EVENTS_MAX)
         now_ns = time.monotonic_ns()
+        self._is_posted = self._is_posted and not events
         for number, event in events:
             producer = self._by_socket.get(number)
             if event & select.EPOLLOUT:
@@ -104,20 +106,20 @@ class LoadLoop:
         return now_ns
 
     def _wait_s(self, phase: Phase) -> float:
-        if self._is_waiting:
-            return STARVED_S
-        if phase is not Phase.RUNNING:
-            return IDLE_S
-        if self._ready:
+        if phase is Phase.RUNNING and self._due:
+            due_s = max(0, self._due[0][0] - time.monotonic_ns()) / 1e9
+            return 0 if self._ready else min(IDLE_S, due_s)
+        if phase is Phase.RUNNING and self._ready and not self._is_waiting:
             return 0
-        if self._due:
-            return min(IDLE_S, max(0, self._due[0][0] - time.monotonic_ns()) / 1e9)
+        if self._is_waiting or not self._is_posted:
+            return BEHIND_S
         return IDLE_S
 
     def _publish(self, now_ns: int) -> None:
         """Let every producer that can go on write."""
         while self._due and self._due[0][0] <= now_ns:
             self._ready[self._by_socket[heapq.heappop(self._due)[1]]] = None
+        self._is_posted = False
         room = self._room()
         is_starved = bool(self._ready)
         for producer in list(self._ready):
@@ -162,6 +164,7 @@ class LoadLoop:
             consumed += consumer.consumed
         self._seat.post(Totals(published, consumed, settled, nacked))
         self._posted_ns = now_ns
+        self._is_posted = True
 
 
 def _until_empty(read: Handler, pending: Callable[[], int]) -> Handler:
