@@ -1,7 +1,8 @@
 """The types of method arguments (0-9-1 §4.2.5): for each, how to read it off a payload and how to write it.
 
-A reader takes the payload and a position, appends what it read and returns where the next argument starts.
-It may raise `IndexError` or `struct.error` where the payload ends too early; `Method.decode` catches them.
+`read` takes the payload and a position, appends what it read and returns where the next argument starts;
+`after` only returns that, and does not look into the argument. Both may raise `IndexError` or `struct.error`
+where the payload ends too early: `Method.decode` catches them.
 """
 
 import struct
@@ -19,6 +20,7 @@ class FieldType:
     """How one type of argument travels."""
 
     read: Callable[[bytes, int, list[Any]], int]
+    after: Callable[[bytes, int], int]
     write: Callable[..., bytes]
 
 
@@ -39,7 +41,7 @@ def bits(count: int) -> FieldType:
                 octet |= mask
         return bytes((octet,))
 
-    return FieldType(read=read, write=write)
+    return FieldType(read=read, after=lambda _, at: at + 1, write=write)
 
 
 def _fixed(layout: str) -> FieldType:
@@ -50,11 +52,11 @@ def _fixed(layout: str) -> FieldType:
         values += unpack_from(payload, at)
         return at + size
 
-    return FieldType(read=read, write=codec.pack)
+    return FieldType(read=read, after=lambda _, at: at + size, write=codec.pack)
 
 
 def _read_short_string(payload: bytes, at: int, values: list[Any]) -> int:
-    end = at + 1 + payload[at]
+    end = _after_short_string(payload, at)
     octets = _piece(payload, at + 1, end)
     try:
         values.append(octets.decode())
@@ -65,25 +67,32 @@ def _read_short_string(payload: bytes, at: int, values: list[Any]) -> int:
 
 
 def _read_raw_short_string(payload: bytes, at: int, values: list[Any]) -> int:
-    end = at + 1 + payload[at]
+    end = _after_short_string(payload, at)
     values.append(decode_text(_piece(payload, at + 1, end)))
     return end
 
 
 def _read_long_string(payload: bytes, at: int, values: list[Any]) -> int:
-    start = at + 4
-    end: int = start + _SIZE.unpack_from(payload, at)[0]
+    start, end = at + 4, _after_long_string(payload, at)
     values.append(decode_text(_piece(payload, start, end)))
     return end
 
 
 def _read_table(payload: bytes, at: int, values: list[Any]) -> int:
-    start = at + 4
-    end: int = start + _SIZE.unpack_from(payload, at)[0]
+    start, end = at + 4, _after_long_string(payload, at)
     if end > len(payload):
         raise IndexError(end)
     values.append(decode_table(payload, start, end))
     return end
+
+
+def _after_short_string(payload: bytes, at: int) -> int:
+    return at + 1 + payload[at]
+
+
+def _after_long_string(payload: bytes, at: int) -> int:
+    size: int = _SIZE.unpack_from(payload, at)[0]
+    return at + 4 + size
 
 
 def _piece(payload: bytes, start: int, end: int) -> bytes:
@@ -99,8 +108,10 @@ OCTET = _fixed(">B")
 SHORT = _fixed(">H")
 LONG = _fixed(">I")
 LONG_LONG = _fixed(">Q")
-SHORT_STRING = FieldType(read=_read_short_string, write=encode_short_string)
+SHORT_STRING = FieldType(read=_read_short_string, after=_after_short_string, write=encode_short_string)
 # Any octets: RabbitMQ does not look into the names of basic.publish.
-RAW_SHORT_STRING = FieldType(read=_read_raw_short_string, write=encode_short_string)
-LONG_STRING = FieldType(read=_read_long_string, write=encode_long_string)
-TABLE = FieldType(read=_read_table, write=encode_table)
+RAW_SHORT_STRING = FieldType(
+    read=_read_raw_short_string, after=_after_short_string, write=encode_short_string
+)
+LONG_STRING = FieldType(read=_read_long_string, after=_after_long_string, write=encode_long_string)
+TABLE = FieldType(read=_read_table, after=_after_long_string, write=encode_table)

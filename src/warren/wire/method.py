@@ -68,14 +68,27 @@ class Method(metaclass=MethodType):
         except (IndexError, struct.error):
             at = -1
         except AmqpError as error:
-            error.method_index = cls.index if error.method_index is None else error.method_index
-            raise
+            # RabbitMQ looks into an argument only when all of them are there.
+            if cls._is_whole(payload):
+                error.method_index = cls.index if error.method_index is None else error.method_index
+                raise
+            at = -1
         if at != len(payload):
             raise FrameError(f"cannot decode {octets_written(payload[4:])}", method_index=cls.index)
         method = cls.__new__(cls)
         for name, value in zip(cls.fields, values, strict=True):
             setattr(method, name, value)
         return method
+
+    @classmethod
+    def _is_whole(cls, payload: bytes) -> bool:
+        at = 4
+        try:
+            for _, field_type in cls._codecs:
+                at = field_type.after(payload, at)
+        except (IndexError, struct.error):
+            return False
+        return at == len(payload)
 
     def encode(self) -> bytes:
         """The payload of a method frame, numbers included."""

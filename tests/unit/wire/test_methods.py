@@ -1,9 +1,56 @@
 """Methods decode to what they were encoded from, and answer anything else with RabbitMQ's texts."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from warren.errors import AmqpError, CommandInvalid, FrameError
+from warren.wire import fields
+from warren.wire.method import Method
 from warren.wire.methods import METHODS, BasicPublish, ChannelOpen, QueueDeclare, decode_method
+
+TEXTS = st.text(max_size=12)
+VALUES = {
+    fields.BIT: st.booleans(),
+    fields.OCTET: st.integers(0, 2**8 - 1),
+    fields.SHORT: st.integers(0, 2**16 - 1),
+    fields.LONG: st.integers(0, 2**32 - 1),
+    fields.LONG_LONG: st.integers(0, 2**64 - 1),
+    fields.SHORT_STRING: TEXTS,
+    fields.RAW_SHORT_STRING: TEXTS,
+    fields.LONG_STRING: TEXTS,
+    fields.TABLE: st.dictionaries(TEXTS, st.booleans() | TEXTS, max_size=3),
+}
+ANY_METHOD = st.sampled_from(sorted(METHODS.values(), key=lambda method: method.index)).flatmap(
+    lambda method: st.builds(
+        method, **{name: VALUES[hint.__metadata__[0]] for name, hint in method.__annotations__.items()}
+    )
+)
+
+
+@given(ANY_METHOD)
+def test_any_method_survives_the_wire(method: Method) -> None:
+    assert decode_method(method.encode()) == method
+    assert decode_method(method.encode()).encode() == method.encode()
+
+
+@given(ANY_METHOD, st.binary(max_size=3), st.integers(0, 200))
+def test_a_method_cut_short_or_too_long_cannot_be_decoded(method: Method, tail: bytes, kept: int) -> None:
+    payload = method.encode()
+    for damaged in (payload + tail, payload[: max(4, kept)]):
+        if damaged != payload:
+            with pytest.raises(FrameError):
+                decode_method(damaged)
+
+
+@given(st.sampled_from(sorted(METHODS)), st.binary(max_size=60))
+def test_any_octets_are_a_method_or_a_frame_error(index: int, octets: bytes) -> None:
+    payload = index.to_bytes(4, "big") + octets
+    try:
+        method = decode_method(payload)
+    except FrameError:
+        return
+    assert decode_method(method.encode()) == method
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda method: method.name)
@@ -26,6 +73,7 @@ def test_a_declare_is_encoded_as_the_specification_draws_it() -> None:
         (b"\0\x14\0\x0a\0EXTRA", "FRAME_ERROR - cannot decode <<0,69,88,84,82,65>>", 20 << 16 | 10),
         (b"\0\x14\0\x0a", "FRAME_ERROR - cannot decode <<>>", 20 << 16 | 10),
         (b"\0\x14\0\x0a\x03\xff\x01\x02", "FRAME_ERROR - Malformed UTF-8 in shortstr", 0),
+        (b"\0\x14\0\x0a\x01\xff\x02", "FRAME_ERROR - cannot decode <<1,255,2>>", 20 << 16 | 10),
     ],
 )
 def test_a_malformed_method_is_refused_in_rabbitmqs_words(payload: bytes, text: str, index: int) -> None:
