@@ -1,0 +1,1 @@
+"""Fetches foreign clients' own test suites, runs them against a broker and judges what they print."""

@@ -1,0 +1,43 @@
+"""A certificate authority for the suites that speak TLS: one server certificate, one client's, one broken."""
+
+from pathlib import Path
+
+import trustme
+
+from harness import fetching
+
+
+def issue(folder: Path) -> None:
+    """Put into `folder` the files that a suite expects there and its source distribution leaves out."""
+    if folder.exists():
+        return
+    folder.mkdir(parents=True)
+    authority_folder = issue_server()
+    authority = authority_of(authority_folder)
+    client = authority.issue_cert("guest@localhost", common_name="guest")
+    stranger = trustme.CA().issue_cert("guest@localhost", common_name="guest")
+    authority.cert_pem.write_to_path(str(folder / "ca_certificate.pem"))
+    client.private_key_pem.write_to_path(str(folder / "client_key.pem"))
+    client.cert_chain_pems[0].write_to_path(str(folder / "client_certificate.pem"))
+    # The key does not belong to the certificate: no handshake can succeed with this pair.
+    stranger.private_key_pem.write_to_path(str(folder / "client_key_broken.pem"))
+    client.cert_chain_pems[0].write_to_path(str(folder / "client_certificate_broken.pem"))
+
+
+def issue_server() -> Path:
+    """The folder with `ca.pem`, `server.pem` and `server_key.pem` for the broker's TLS listener."""
+    folder = fetching.CACHE / "certificates"
+    if not (folder / "server.pem").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        authority = trustme.CA()
+        authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+        authority.private_key_pem.write_to_path(str(folder / "ca_key.pem"))
+        server = authority.issue_cert("localhost", "127.0.0.1", "::1")
+        server.private_key_pem.write_to_path(str(folder / "server_key.pem"))
+        server.cert_chain_pems[0].write_to_path(str(folder / "server.pem"))
+    return folder
+
+
+def authority_of(folder: Path) -> trustme.CA:
+    """The authority that `issue_server` left in `folder`."""
+    return trustme.CA.from_pem((folder / "ca.pem").read_bytes(), (folder / "ca_key.pem").read_bytes())

@@ -1,0 +1,98 @@
+"""Brings in what is not ours: source distributions, npm packages, an environment for each.
+
+Everything lands below one ignored folder and stays there, so that a second run fetches nothing.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from harness.catalogue import Suite
+
+CACHE = Path(os.environ.get("WARREN_CLIENTS_CACHE", Path(__file__).parents[3] / ".venv-clients"))
+FETCH_S_MAX = 600
+
+
+def source_of(suite: Suite) -> Path:
+    """The unpacked source distribution of the suite's package, fetched on first use."""
+    folder = CACHE / "sources" / f"{suite.package}-{suite.version}"
+    if not folder.exists():
+        archive = download_npm(suite) if suite.kind == "npm" else download_sdist(suite)
+        unpack(archive, folder)
+    return folder
+
+
+def download_sdist(suite: Suite) -> Path:
+    """The archive as its authors put it on PyPI, tests included."""
+    folder = CACHE / "archives" / f"{suite.package}-{suite.version}"
+    pinned = f"{suite.package}=={suite.version}"
+    pip(sys.executable, "download", "--no-binary", suite.package, "--no-deps", "-d", str(folder), pinned)
+    return only_file(folder)
+
+
+def download_npm(suite: Suite) -> Path:
+    """The archive as its authors put it on npm."""
+    folder = CACHE / "archives" / f"{suite.package}-{suite.version}"
+    folder.mkdir(parents=True, exist_ok=True)
+    run(["npm", "pack", "--silent", f"{suite.package}@{suite.version}"], folder)
+    return only_file(folder)
+
+
+def only_file(folder: Path) -> Path:
+    """The one archive in `folder`."""
+    (archive,) = folder.iterdir()
+    return archive
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """The archive's single top folder becomes `folder`, all at once or not at all."""
+    partial = folder.with_suffix(".partial")
+    with tarfile.open(archive) as content:
+        content.extractall(partial, filter="data")
+    (top,) = partial.iterdir()
+    # A suite without a pytest configuration of its own must not find ours further up.
+    (folder.parent / "pytest.ini").write_text("[pytest]\n")
+    top.rename(folder)
+    partial.rmdir()
+
+
+def environment_of(suite: Suite) -> Path:
+    """The `python` of a virtual environment with the suite's package and requirements, made on first use."""
+    wanted = "\n".join((suite.package, suite.version, sys.version, *suite.requirements))
+    digest = hashlib.sha256(wanted.encode()).hexdigest()[:10]
+    folder = CACHE / "environments" / f"{suite.name}-{digest}"
+    python = folder / "bin" / "python"
+    if not (folder / "complete").exists():
+        run([sys.executable, "-m", "venv", "--clear", str(folder)], CACHE)
+        package = [str(source_of(suite))] if suite.package else []
+        pip(str(python), "install", *package, *suite.requirements)
+        (folder / "complete").touch()
+    return python
+
+
+def node_packages(*pinned: str) -> Path:
+    """A `node_modules` folder with exactly the npm packages `pinned`, made on first use."""
+    digest = hashlib.sha256("\n".join(pinned).encode()).hexdigest()[:10]
+    folder = CACHE / "node" / digest
+    if not (folder / "complete").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text("{}")
+        run(["npm", "install", "--silent", "--no-audit", "--no-fund", *pinned], folder)
+        (folder / "complete").touch()
+    return folder / "node_modules"
+
+
+def pip(python: str, *arguments: str) -> None:
+    """Run pip, quietly."""
+    run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments], CACHE)
+
+
+def run(command: list[str], folder: Path) -> None:
+    """Run `command` in `folder`; what it said is shown only if it failed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=FETCH_S_MAX, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")

@@ -1,0 +1,143 @@
+"""Runs one suite against one broker."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness import catalogue, certificates, fetching
+from harness.brokers import Broker
+from harness.catalogue import Excuse, Suite
+from harness.outcomes import Verdict, judge
+
+PLUGINS = catalogue.HERE / "plugins"
+TEST_S_MAX = 90
+
+
+def run_suite(suite: Suite, broker: Broker, excuses: list[Excuse]) -> Verdict:
+    """Fetch what the suite needs, run it and judge its report; never raises for what a suite does."""
+    verdict = Verdict(suite=suite.name)
+    missing = missing_tool(suite)
+    if missing:
+        verdict.skipped.append(f"{suite.name}: {missing} is not installed")
+        return verdict
+    try:
+        command, folder = prepared(suite, broker)
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        verdict.trouble = str(error)
+        return verdict
+    report = fetching.CACHE / "reports" / f"{suite.name}.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    started = time.monotonic()
+    output = run_command(suite, broker, with_report(command, report), folder)
+    verdict.seconds = time.monotonic() - started
+    report.with_suffix(".log").write_text(output)
+    finish(verdict, report, [one for one in excuses if applies(one, broker)])
+    if not broker.is_alive():
+        verdict.trouble = f"the broker no longer listens after {suite.name}"
+    return verdict
+
+
+def finish(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
+    """Judge the report if there is one; without one the suite itself is in trouble."""
+    log = report.with_suffix(".log")
+    if not report.exists() or not report.stat().st_size:
+        verdict.trouble = f"{verdict.suite} wrote no report; see {log}"
+        return
+    judge(verdict, report, excuses)
+    if not verdict.passed and not verdict.failed and not verdict.excused:
+        verdict.trouble = f"{verdict.suite} ran no test; see {log}"
+
+
+def applies(excuse: Excuse, broker: Broker) -> bool:
+    """An excuse for the lack of something holds only for a broker that lacks it."""
+    match excuse.needs:
+        case "management":
+            return broker.management_port is None
+        case "tls":
+            return broker.tls_port is None
+        case _:
+            return True
+
+
+def missing_tool(suite: Suite) -> str:
+    """The name of a program that the suite cannot do without, or nothing."""
+    wanted = {"npm": ["node", "npm"], "local": []}.get(suite.kind, [])
+    return next((tool for tool in wanted if shutil.which(tool) is None), "")
+
+
+def prepared(suite: Suite, broker: Broker) -> tuple[list[str], Path]:
+    """The command of the suite and the folder to run it in, everything it needs being there."""
+    if suite.kind == "local":
+        return [str(fetching.environment_of(suite)), "-m", "pytest", *suite.arguments], catalogue.HERE
+    folder = fetching.source_of(suite)
+    if suite.certificates:
+        certificates.issue(folder / suite.certificates)
+    if suite.kind == "npm":
+        tests = [str(path.relative_to(folder)) for glob in suite.arguments for path in sorted(folder.glob(glob))]
+        plugin = ["--require", str(PLUGINS / suite.plugin)] if suite.plugin else []
+        return ["node", *plugin, "--test", "--test-concurrency=1", "--test-timeout=20000", *tests], folder
+    python = str(fetching.environment_of(suite))
+    plugin = ["-p", suite.plugin] if suite.plugin else []
+    options = ["-q", "--rootdir=.", "-p", "no:cacheprovider", f"--timeout={TEST_S_MAX}", "-W", "ignore"]
+    return [python, "-m", "pytest", *options, *plugin, *suite.arguments], folder
+
+
+def with_report(command: list[str], report: Path) -> list[str]:
+    """The command, told where to leave its JUnit report."""
+    if command[0] != "node":
+        return [*command, f"--junitxml={report}"]
+    at = command.index("--test")
+    return [*command[:at], "--test-reporter=junit", f"--test-reporter-destination={report}", *command[at:]]
+
+
+def run_command(suite: Suite, broker: Broker, command: list[str], folder: Path) -> str:
+    """Everything the command printed; a suite that outstays its time is ended, and that shows in its report."""
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(suite, broker, command),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=suite.seconds_max)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            output, _ = process.communicate()
+            output += f"\nended after {suite.seconds_max} s\n"
+    return output
+
+
+def environment(suite: Suite, broker: Broker, command: list[str]) -> dict[str, str]:
+    """Our own environment, the suite's variables filled in, and our plugins importable."""
+    known = {
+        "host": broker.host,
+        "port": broker.port,
+        "user": broker.user,
+        "password": broker.password,
+        "uri": broker.uri,
+        "tls_port": broker.tls_port or "",
+        "management_port": broker.management_port or 1,
+        "scratch": fetching.CACHE / "scratch",
+        "python": sys.executable,
+    }
+    (fetching.CACHE / "scratch").mkdir(parents=True, exist_ok=True)
+    modules = fetching.node_packages(*suite.requirements) if suite.kind == "npm" else ""
+    filled = {name: value.format_map(known) for name, value in suite.environment.items()}
+    programs = str(Path(command[0]).parent)
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join((programs, os.environ["PATH"])) if os.sep in command[0] else os.environ["PATH"],
+        "PYTHONPATH": str(PLUGINS),
+        "NODE_PATH": str(modules),
+        "WARREN_CLIENTS_BROKER": broker.uri,
+        "WARREN_CLIENTS_TLS_PORT": str(broker.tls_port or ""),
+        **filled,
+    }

@@ -1,0 +1,37 @@
+"""Lets amqpstorm's functional tests reach any port, and clean up without the management API.
+
+The suite has the port 5672 in its code, and deletes the queues and exchanges of a test over HTTP.
+"""
+
+import os
+
+from amqpstorm import AMQPError, Connection, UriConnection
+from amqpstorm.tests.functional import utility
+
+URI = os.environ["AMQP_URI"]
+PORT = int(os.environ["WARREN_CLIENTS_PORT"])
+
+
+def clean(names, queue=False, exchange=False):
+    """What the function of the same name does, over AMQP; deleting what is not there is no error."""
+    if not queue and not exchange:
+        return
+    with UriConnection(URI) as connection:
+        for name in names:
+            if queue:
+                delete(connection, name, "queue")
+            if exchange:
+                delete(connection, name, "exchange")
+
+
+def delete(connection, name, kind):
+    """Delete one thing on a channel of its own, since a refusal closes the channel."""
+    try:
+        with connection.channel() as channel:
+            getattr(channel, kind).delete(name)
+    except AMQPError:
+        pass
+
+
+utility.clean = clean
+Connection.__init__.__defaults__ = (PORT,)
