@@ -1,93 +1,11 @@
-"""Runs foreign clients' own test suites and our client programs against a broker: `make clients`.
+"""What `make clients` calls; `python tests/clients/run.py --help` says what it takes."""
 
-Without `--broker` a Warren of this checkout is started on a free port. What the suites need is fetched
-once, from PyPI and npm, into `.venv-clients/`.
-"""
-
-import argparse
-import contextlib
 import sys
-from collections.abc import Iterator
+from pathlib import Path
 
-from harness import brokers, catalogue, fetching, running
-from harness.brokers import Broker
-from harness.catalogue import Suite
-from harness.outcomes import Verdict
+sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-TEXT_LINES_MAX = 25
-
-
-def main() -> int:
-    """Run what was asked for; the status is 1 if anything failed that is not excused."""
-    options = parse_arguments()
-    chosen = choose(options.suites, options.all)
-    excuses = catalogue.excuses()
-    verdicts = []
-    with broker_of(options) as broker:
-        for suite in chosen:
-            print(f"… {suite.name}", file=sys.stderr, flush=True)
-            verdict = running.run_suite(suite, broker, excuses)
-            verdicts.append(verdict)
-            show_failures(verdict)
-    show_table(verdicts)
-    return 0 if all(verdict.is_good() for verdict in verdicts) else 1
-
-
-def parse_arguments() -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("suites", nargs="*", metavar="suite", help="which to run; all in suites.toml if none is named")
-    parser.add_argument("--all", action="store_true", help="the extra suites too")
-    parser.add_argument("--broker", metavar="URI", help="a broker that already runs")
-    parser.add_argument("--tls-port", type=int, help="where that broker speaks TLS")
-    parser.add_argument("--management-port", type=int, help="where that broker has its HTTP API")
-    return parser.parse_args()
-
-
-def choose(names: list[str], is_everything: bool) -> list[Suite]:
-    """The suites named, or all that are not extra."""
-    known = {suite.name: suite for suite in catalogue.suites()}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        sys.exit(f"no suite {', '.join(unknown)}; there are {', '.join(known)}")
-    if names:
-        return [known[name] for name in names]
-    return [suite for suite in known.values() if is_everything or not suite.is_extra]
-
-
-@contextlib.contextmanager
-def broker_of(options: argparse.Namespace) -> Iterator[Broker]:
-    """The broker that was named, or a Warren for as long as the suites run."""
-    if options.broker:
-        yield brokers.named(options.broker, options.tls_port, options.management_port)
-        return
-    with brokers.started_warren(fetching.CACHE / "warren") as broker:
-        yield broker
-
-
-def show_failures(verdict: Verdict) -> None:
-    """What went wrong in one suite, each failure with the end of its text."""
-    if verdict.trouble:
-        print(f"\n{verdict.suite}: {verdict.trouble}")
-    for test, text in verdict.failed.items():
-        print(f"\nFAILED {verdict.suite} {test}")
-        print("\n".join(f"    {line}" for line in text.splitlines()[-TEXT_LINES_MAX:]))
-
-
-def show_table(verdicts: list[Verdict]) -> None:
-    """One row for each suite, the excuses that are no longer needed, and the sum."""
-    print(f"\n{'suite':<14}{'passed':>8}{'failed':>8}{'excused':>9}{'skipped':>9}{'seconds':>9}")
-    for verdict in verdicts:
-        counts = f"{len(verdict.passed):>8}{len(verdict.failed):>8}{len(verdict.excused):>9}{len(verdict.skipped):>9}"
-        print(f"{verdict.suite:<14}{counts}{verdict.seconds:>9.1f}{'  ' + verdict.trouble if verdict.trouble else ''}")
-    for verdict in verdicts:
-        for test in verdict.surprises:
-            print(f"excused but passes: {verdict.suite} {test}")
-    passed = sum(len(verdict.passed) for verdict in verdicts)
-    failed = sum(len(verdict.failed) + bool(verdict.trouble) for verdict in verdicts)
-    skipped = sum(len(verdict.skipped) + len(verdict.excused) for verdict in verdicts)
-    print(f"\n{passed} passed, {failed} failed, {skipped} skipped")
-
+from tests.clients.harness.command_line import main  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,17 +2,15 @@
 
 import contextlib
 import dataclasses
-import os
+import shutil
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-START_S_MAX = 60
-STOP_S_MAX = 20
+from tests.broker import free_port, running_warren
+from tests.clients.harness import certificates
+
 PORT = 5672
 
 
@@ -26,7 +24,6 @@ class Broker:
     password: str = "guest"
     tls_port: int | None = None
     management_port: int | None = None
-    process: subprocess.Popen[bytes] | None = None
 
     @property
     def uri(self) -> str:
@@ -35,7 +32,11 @@ class Broker:
 
     def is_alive(self) -> bool:
         """Whether it takes a TCP connection now."""
-        return accepts(self.host, self.port)
+        try:
+            socket.create_connection((self.host, self.port), timeout=5).close()
+        except OSError:
+            return False
+        return True
 
 
 def named(uri: str, tls_port: int | None, management_port: int | None) -> Broker:
@@ -53,60 +54,16 @@ def named(uri: str, tls_port: int | None, management_port: int | None) -> Broker
 
 @contextlib.contextmanager
 def started_warren(folder: Path) -> Iterator[Broker]:
-    """A Warren of this checkout on a free port, with `folder` for its data and its log; stopped at the end."""
-    folder.mkdir(parents=True, exist_ok=True)
-    port = free_port()
-    command = [sys.executable, "-m", "warren", "serve", "--port", str(port)]
-    with (folder / "warren.log").open("ab") as log:
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=warren_environment())
-    try:
-        wait_until_it_listens(process, port)
-        yield Broker(host="127.0.0.1", port=port, process=process)
-    finally:
-        stop(process)
-
-
-def warren_environment() -> dict[str, str]:
-    """The environment in which `warren` is importable: as installed, else from src/."""
-    source = Path(__file__).parents[3] / "src"
-    paths = [str(source), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
-
-
-def wait_until_it_listens(process: subprocess.Popen[bytes], port: int) -> None:
-    """Return once `port` accepts; raise when the process ends or takes too long."""
-    deadline = time.monotonic() + START_S_MAX
-    while not accepts("127.0.0.1", port):
-        if process.poll() is not None:
-            raise RuntimeError(f"warren ended with status {process.returncode} before it listened")
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"warren did not listen on port {port} within {START_S_MAX} s")
-        time.sleep(0.05)
-
-
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """Ask politely, then insist."""
-    if process.poll() is None:
-        process.terminate()
-    try:
-        process.wait(STOP_S_MAX)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def accepts(host: str, port: int) -> bool:
-    """Whether a TCP connection to `host` and `port` succeeds."""
-    try:
-        socket.create_connection((host, port), timeout=2).close()
-    except OSError:
-        return False
-    return True
-
-
-def free_port() -> int:
-    """A port of the loopback interface that nobody listened on a moment ago."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """The Warren that this Python imports, on free ports of both loopback addresses, with TLS as well."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    issued = certificates.issue_server()
+    tls_port = free_port()
+    settings = {
+        "listeners.ssl.default": f"127.0.0.1:{tls_port}",
+        "ssl_options.cacertfile": str(issued / "ca.pem"),
+        "ssl_options.certfile": str(issued / "server.pem"),
+        "ssl_options.keyfile": str(issued / "server_key.pem"),
+    }
+    with running_warren(folder, settings) as warren:
+        yield Broker(host="127.0.0.1", port=warren.port, tls_port=tls_port)

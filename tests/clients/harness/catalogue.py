@@ -5,7 +5,8 @@ import fnmatch
 import tomllib
 from pathlib import Path
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).resolve().parents[1]
+ROOT = HERE.parents[1]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

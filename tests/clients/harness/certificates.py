@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import trustme
-
-from harness import fetching
+from tests.clients.harness import fetching
 
 
 def issue(folder: Path) -> None:

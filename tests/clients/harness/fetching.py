@@ -10,9 +10,9 @@ import sys
 import tarfile
 from pathlib import Path
 
-from harness.catalogue import Suite
+from tests.clients.harness.catalogue import ROOT, Suite
 
-CACHE = Path(os.environ.get("WARREN_CLIENTS_CACHE", Path(__file__).parents[3] / ".venv-clients"))
+CACHE = Path(os.environ.get("WARREN_CLIENTS_CACHE", ROOT / ".venv-clients"))
 FETCH_S_MAX = 600
 
 
@@ -93,6 +93,8 @@ def pip(python: str, *arguments: str) -> None:
 def run(command: list[str], folder: Path) -> None:
     """Run `command` in `folder`; what it said is shown only if it failed."""
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=FETCH_S_MAX, check=False)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=FETCH_S_MAX, check=False
+    )
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")

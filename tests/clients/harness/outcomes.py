@@ -4,7 +4,7 @@ import dataclasses
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from harness.catalogue import Excuse
+from tests.clients.harness.catalogue import Excuse
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)

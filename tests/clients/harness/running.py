@@ -7,10 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-from harness import catalogue, certificates, fetching
-from harness.brokers import Broker
-from harness.catalogue import Excuse, Suite
-from harness.outcomes import Verdict, judge
+from tests.clients.harness import catalogue, certificates, fetching
+from tests.clients.harness.brokers import Broker
+from tests.clients.harness.catalogue import Excuse, Suite
+from tests.clients.harness.outcomes import Verdict, judge
 
 PLUGINS = catalogue.HERE / "plugins"
 TEST_S_MAX = 90
@@ -72,12 +72,14 @@ def missing_tool(suite: Suite) -> str:
 def prepared(suite: Suite, broker: Broker) -> tuple[list[str], Path]:
     """The command of the suite and the folder to run it in, everything it needs being there."""
     if suite.kind == "local":
-        return [str(fetching.environment_of(suite)), "-m", "pytest", *suite.arguments], catalogue.HERE
+        return [sys.executable, "-m", "pytest", *suite.arguments], catalogue.ROOT
     folder = fetching.source_of(suite)
     if suite.certificates:
         certificates.issue(folder / suite.certificates)
     if suite.kind == "npm":
-        tests = [str(path.relative_to(folder)) for glob in suite.arguments for path in sorted(folder.glob(glob))]
+        tests = [
+            str(path.relative_to(folder)) for glob in suite.arguments for path in sorted(folder.glob(glob))
+        ]
         plugin = ["--require", str(PLUGINS / suite.plugin)] if suite.plugin else []
         return ["node", *plugin, "--test", "--test-concurrency=1", "--test-timeout=20000", *tests], folder
     python = str(fetching.environment_of(suite))
@@ -95,7 +97,7 @@ def with_report(command: list[str], report: Path) -> list[str]:
 
 
 def run_command(suite: Suite, broker: Broker, command: list[str], folder: Path) -> str:
-    """Everything the command printed; a suite that outstays its time is ended, and that shows in its report."""
+    """Everything the command printed; a suite that outstays its time is ended and leaves no report."""
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -134,8 +136,10 @@ def environment(suite: Suite, broker: Broker, command: list[str]) -> dict[str, s
     programs = str(Path(command[0]).parent)
     return {
         **os.environ,
-        "PATH": os.pathsep.join((programs, os.environ["PATH"])) if os.sep in command[0] else os.environ["PATH"],
-        "PYTHONPATH": str(PLUGINS),
+        "PATH": os.pathsep.join((programs, os.environ["PATH"]))
+        if os.sep in command[0]
+        else os.environ["PATH"],
+        "PYTHONPATH": os.environ.get("PYTHONPATH", "") if suite.kind == "local" else str(PLUGINS),
         "NODE_PATH": str(modules),
         "WARREN_CLIENTS_BROKER": broker.uri,
         "WARREN_CLIENTS_TLS_PORT": str(broker.tls_port or ""),

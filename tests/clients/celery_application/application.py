@@ -1,0 +1,75 @@
+"""A Celery application, as its worker imports it; broker and result backend are in the environment."""
+
+import os
+import time
+
+from celery import Celery, Task
+
+app = Celery("warren-clients")
+app.conf.update(
+    broker_url=os.environ.get("CELERY_TEST_BROKER", "amqp://"),
+    result_backend=os.environ.get("CELERY_TEST_BACKEND", "rpc://"),
+    task_default_queue=os.environ.get("CELERY_TEST_QUEUE", "celery-test"),
+    broker_connection_retry_on_startup=True,
+    worker_prefetch_multiplier=1,
+    worker_send_task_events=True,
+    task_send_sent_event=True,
+    task_track_started=True,
+    worker_hijack_root_logger=False,
+)
+
+
+@app.task(name="add")
+def add(one: int, other: int) -> int:
+    """The sum of two numbers."""
+    return one + other
+
+
+@app.task(name="total")
+def total(numbers: list[int]) -> int:
+    """The sum of many numbers: the end of a chord."""
+    return sum(numbers)
+
+
+@app.task(name="sleep")
+def sleep(seconds: float) -> float:
+    """Keep a process of the pool busy."""
+    time.sleep(seconds)
+    return seconds
+
+
+@app.task(name="now")
+def now() -> float:
+    """When the task ran."""
+    return time.time()
+
+
+@app.task(name="succeed_at", bind=True, max_retries=5, default_retry_delay=0.05)
+def succeed_at(task: Task, attempt: int) -> int:
+    """Retry until the attempt of that number."""
+    if task.request.retries < attempt:
+        raise task.retry()
+    return task.request.retries
+
+
+@app.task(name="never_succeed", bind=True, max_retries=2, default_retry_delay=0.05)
+def never_succeed(task: Task) -> None:
+    """Retry as often as allowed, then fail."""
+    try:
+        raise ValueError("as always")
+    except ValueError as error:
+        raise task.retry(exc=error) from error
+
+
+@app.task(name="note_and_sleep", bind=True, acks_late=True)
+def note_and_sleep(task: Task, path: str, seconds: float) -> None:
+    """Write down that an attempt began, and with which mark, before being slow; acknowledged at the end."""
+    with open(path, "a") as notes:
+        notes.write(f"{task.request.delivery_info['redelivered']}\n")
+    time.sleep(seconds)
+
+
+@app.task(name="fail")
+def fail() -> None:
+    """Raise."""
+    raise ValueError("on purpose")
