@@ -138,9 +138,14 @@ class Handshake:
     def handle(self, method: Method, now: int) -> list[Method]:
         """The methods to send after `method` came on channel 0; an exception goes to `refuse`."""
         phase = TRANSITIONS.get((self.phase, type(method)))
-        if phase is None:
-            raise ChannelNumberError(f"unexpected method in connection state {self.phase.value}")
-        answers = self._perform(method)
+        try:
+            if phase is None:
+                raise ChannelNumberError(f"unexpected method in connection state {self.phase.value}")
+            answers = self._perform(method)
+        except AmqpError as error:
+            if error.method_index is None:
+                error.method_index = method.index
+            raise
         self.phase = phase
         if phase is Phase.RUNNING:
             self._deadline = None

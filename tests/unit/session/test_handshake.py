@@ -202,6 +202,7 @@ def test_the_extremes_of_the_proposal_are_taken() -> None:
 def test_a_refused_virtual_host_is_told() -> None:
     error, is_told = fail(at(Phase.AWAIT_OPEN), ConnectionOpen("nope"))
     assert (error.code, error.reply_text, is_told) == (530, "NOT_ALLOWED - vhost nope not found", True)
+    assert error.method_index == ConnectionOpen.index
 
 
 def test_a_frame_on_another_channel_is_told_only_when_open_is_awaited() -> None:
@@ -222,6 +223,7 @@ def test_every_method_out_of_turn_is_refused() -> None:
             error, is_told = fail(at(phase), method())
             assert isinstance(error, ChannelNumberError)
             assert error.message == f"unexpected method in connection state {phase.value}"
+            assert error.method_index == method.index
             assert is_told is (phase is Phase.AWAIT_OPEN)
 
 
