@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brokers import Broker, has_rabbitmq, rabbitmq, warren
+from machine import loop_ms
 from rows import LATENCY_ROWS, ROWS, Row
 from table import figure, ratio, table
 from warren.cli.perf.capacity import (
@@ -178,7 +179,10 @@ def measure_row(row: Row, broker: Broker, plan: Plan) -> Result:
     load = Load(
         target=parse_uri(broker.uri), duration_s=plan.duration_s, warmup_s=WARMUP_S, processes=2, **row.load
     )
-    return traffic_result(row.name, row.load, run_traffic(load, Observer([broker.pid])))
+    pace_ms = loop_ms()
+    result = traffic_result(row.name, row.load, run_traffic(load, Observer([broker.pid])))
+    result.figures["machine_loop_ms"] = (pace_ms + loop_ms()) / 2
+    return result
 
 
 def report(
@@ -186,12 +190,27 @@ def report(
 ) -> str:
     """All tables."""
     title = ", ".join(f"{name} {version}" for name, version in versions.items())
-    parts = [title, cost_table(rows, traffic), latency_table(traffic)]
+    parts = [title, machine(traffic), cost_table(rows, traffic), latency_table(traffic)]
     if memory:
         parts.append(memory_table(memory))
     if any(row.needs_disk for row in rows):
         parts.append("* not comparable: not durable yet; Warren keeps messages in memory, RabbitMQ fsyncs")
     return "\n\n".join(part for part in parts if part)
+
+
+def machine(traffic: dict[str, Samples]) -> str:
+    """How fast the machine was while it was measured."""
+    loops = [
+        figures["machine_loop_ms"]
+        for samples in traffic.values()
+        for runs in samples.by_broker.values()
+        for figures in runs
+    ]
+    if not loops:
+        return ""
+    low, middle, high = min(loops), statistics.median(loops), max(loops)
+    text = f"a fixed loop took {middle:.0f} ms of processor time here, {low:.0f} at best, {high:.0f} at worst"
+    return text + ("; the machine was not quiet: trust the ratios only" if high > 1.5 * low else "")
 
 
 def cost_table(rows: list[Row], traffic: dict[str, Samples]) -> str:
