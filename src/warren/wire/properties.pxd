@@ -40,6 +40,7 @@ cdef class BasicProperties:
     cdef public object cluster_id
 
 cdef class PropertyScan:
+    cdef readonly unsigned int flags
     cdef readonly int delivery_mode
     cdef readonly int priority
     cdef readonly Py_ssize_t headers_at
@@ -48,11 +49,13 @@ cdef class PropertyScan:
     cdef readonly Py_ssize_t expiration_at
     cdef readonly Py_ssize_t user_id_at
 
-    @cython.locals(octets='const unsigned char*', end=Py_ssize_t, at=Py_ssize_t, flags='unsigned int')
     cpdef scan(self, bytes header)
 
-    @cython.locals(octets='const unsigned char*', end=Py_ssize_t, at=Py_ssize_t)
-    cdef Py_ssize_t _scan_up_to_headers(self, bytes header, unsigned int flags) except -1
+    @cython.locals(octets='const unsigned char*', at=Py_ssize_t, flags='unsigned int')
+    cpdef scan_within(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+
+    @cython.locals(octets='const unsigned char*', flags='unsigned int')
+    cdef Py_ssize_t _scan_up_to_headers(self, bytes data, Py_ssize_t at, Py_ssize_t end) except -1
 
     cdef void _forget(self) noexcept
 

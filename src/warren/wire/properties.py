@@ -128,6 +128,7 @@ class PropertyScan:
     __slots__ = (
         "delivery_mode",
         "expiration_at",
+        "flags",
         "headers_at",
         "headers_end",
         "priority",
@@ -140,15 +141,19 @@ class PropertyScan:
 
     def scan(self, header: bytes) -> None:
         """Goes through the payload of a content header frame; every octet of it must make sense."""
-        octets = header
-        end = len(header)
-        if end < _PROPERTIES_AT:
+        self.scan_within(header, 0, len(header))
+
+    def scan_within(self, data: bytes, start: int, end: int) -> None:
+        """The same for a payload that lies in `data` from `start` to `end`; places are those in `data`."""
+        octets = data
+        if end - start < _PROPERTIES_AT:
             raise FrameError("content header cut short")
-        flags = octets[_FLAGS_AT] << 8 | octets[_FLAGS_AT + 1]
+        flags = octets[start + _FLAGS_AT] << 8 | octets[start + _FLAGS_AT + 1]
         self._forget()
-        at = _PROPERTIES_AT
+        self.flags = flags
+        at = start + _PROPERTIES_AT
         if flags & _UP_TO_HEADERS:
-            at = self._scan_up_to_headers(header, flags)
+            at = self._scan_up_to_headers(data, at, end)
         if flags & _DELIVERY_MODE:
             self.delivery_mode = _octet(octets, at, end)
             at += 1
@@ -179,10 +184,9 @@ class PropertyScan:
         if at != end:
             raise FrameError("content header cut short" if at > end else "content header too long")
 
-    def _scan_up_to_headers(self, header: bytes, flags: int) -> int:
-        octets = header
-        end = len(header)
-        at = _PROPERTIES_AT
+    def _scan_up_to_headers(self, data: bytes, at: int, end: int) -> int:
+        octets = data
+        flags = self.flags
         if flags & _CONTINUATION:
             raise FrameError("content header with more flags than there are properties")
         if flags & _CONTENT_TYPE:
@@ -193,10 +197,11 @@ class PropertyScan:
             self.headers_at = at + 4
             at = _after_table(octets, at, end)
             self.headers_end = at
-            check_table(header, self.headers_at, self.headers_end)
+            check_table(data, self.headers_at, self.headers_end)
         return at
 
     def _forget(self) -> None:
+        self.flags = 0
         self.delivery_mode = -1
         self.priority = -1
         self.headers_at = 0

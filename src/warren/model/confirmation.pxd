@@ -1,0 +1,6 @@
+from libc.stdint cimport uint64_t
+
+cdef class Confirmation:
+    cpdef expect(self, uint64_t sequence)
+    cpdef done(self, uint64_t sequence)
+    cpdef refused(self, uint64_t sequence)
