@@ -1,0 +1,61 @@
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from warren.model.confirmation cimport Confirmation
+from warren.model.message cimport Message, body_size_of
+from warren.queues.consumers cimport ConsumerSet
+from warren.queues.queue cimport Consumer, Delivery, Queue, QueueHost
+from warren.queues.ready cimport Ready
+
+cdef int _ACCEPTED
+cdef int _REFUSED
+cdef int _HAS_EXPIRATION
+cdef int _NONE
+
+cdef class ClassicQueue(Queue):
+    cdef readonly str name
+    cdef readonly str vhost_name
+    cdef readonly object settings
+    cdef public object owner
+    cdef public bint is_auto_delete
+    cdef readonly bint is_deleted
+    cdef readonly int64_t unacked_count
+    cdef readonly int64_t unacked_octets
+    cdef readonly int64_t published_count
+    cdef readonly int64_t delivered_count
+    cdef readonly int64_t redelivered_count
+    cdef readonly int64_t acknowledged_count
+    cdef QueueHost _host
+    cdef int64_t _used_at
+    cdef int64_t _wake_when
+    cdef ConsumerSet _consumers
+    cdef Ready _ready
+    cdef int64_t _ttl_ms
+    cdef int64_t _expires_ms
+    cdef int64_t _length_max
+    cdef int64_t _octets_max
+    cdef int64_t _attempts_max
+    cdef bint _refuses
+
+    @cython.locals(ready=Ready, consumer=Consumer)
+    cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
+    @cython.locals(ready=Ready, consumer=Consumer)
+    cpdef pump(self)
+    @cython.locals(delivery=Delivery)
+    cpdef Delivery get(self)
+    cpdef acknowledge(self, Delivery delivery)
+    @cython.locals(deadline=int64_t)
+    cpdef requeue(self, Delivery delivery)
+    cpdef reject(self, Delivery delivery)
+    cpdef consumer_ready(self, Consumer consumer)
+    cdef _hand_out(self, Consumer consumer, Delivery delivery)
+    cdef _count_out(self, Delivery delivery)
+    cdef _count_back(self, Delivery delivery)
+    @cython.locals(ready=Ready)
+    cdef bint _is_full_for(self, Message message) except -1
+    @cython.locals(ready=Ready)
+    cdef _drop_overflow(self)
+    cdef _bury(self, Message message, str reason)
+    cdef _wake_by(self, int64_t when)
+    @cython.locals(when=int64_t, unused_until=int64_t)
+    cdef _schedule(self)

@@ -1,0 +1,300 @@
+"""The classic queue: ready messages, consumers and limits put together.
+
+Invariant: while a message is ready, no consumer is (`pump` ends with one or the other used up), so a message
+that is published to a queue where nothing waits goes straight to a consumer that can take it.
+"""
+
+from collections.abc import Iterator
+
+from warren.errors import AccessRefused
+from warren.model.arguments import Overflow, QueueSettings
+from warren.model.confirmation import Confirmation
+from warren.model.message import HAS_EXPIRATION, Message, body_size_of
+from warren.queues.consumers import ConsumerSet
+from warren.queues.priority import PriorityReady
+from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, Queue, QueueHost
+from warren.queues.ready import Ready
+
+_ACCEPTED = ACCEPTED
+_REFUSED = REFUSED
+_HAS_EXPIRATION = HAS_EXPIRATION
+_NONE = -1
+
+
+class ClassicQueue(Queue):
+    """A queue whose messages live on this node, in memory."""
+
+    __slots__ = (
+        "_attempts_max", "_consumers", "_expires_ms", "_host", "_length_max", "_octets_max",
+        "_ready", "_refuses", "_ttl_ms", "_used_at", "_wake_when", "acknowledged_count", "delivered_count",
+        "is_auto_delete", "is_deleted", "name", "owner", "published_count", "redelivered_count", "settings",
+        "unacked_count", "unacked_octets", "vhost_name",
+    )  # fmt: skip
+
+    def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
+        self.name = name
+        self.vhost_name = vhost_name
+        self.settings = settings
+        # The connection that an exclusive queue belongs to; None for all others.
+        self.owner: object = None
+        self.is_auto_delete = False
+        self.is_deleted = False
+        self.unacked_count = 0
+        self.unacked_octets = 0
+        self.published_count = 0
+        self.delivered_count = 0
+        self.redelivered_count = 0
+        self.acknowledged_count = 0
+        self._host = host
+        self._used_at = host.now
+        # The earliest time that the host was asked to wake this queue at; _NONE: it was not.
+        self._wake_when = _NONE
+        self._consumers = ConsumerSet(is_single_active=settings.single_active_consumer)
+        priority_max = settings.priority_max
+        self._ready = Ready(self) if priority_max is None else PriorityReady(self, priority_max)
+        self.apply_settings(settings)
+
+    def apply_settings(self, settings: QueueSettings) -> None:
+        """Obey `settings` from now on: declared arguments merged with the policies that match."""
+        self.settings = settings
+        self._ttl_ms = _NONE if settings.message_ttl_ms is None else settings.message_ttl_ms
+        self._expires_ms = _NONE if settings.expires_ms is None else settings.expires_ms
+        self._length_max = _NONE if settings.length_max is None else settings.length_max
+        self._octets_max = _NONE if settings.length_bytes_max is None else settings.length_bytes_max
+        self._attempts_max = _NONE if settings.delivery_limit is None else settings.delivery_limit
+        self._refuses = settings.overflow is not Overflow.DROP_HEAD
+        self._drop_overflow()
+        self._wake_when = _NONE
+        self._schedule()
+
+    @property
+    def message_count(self) -> int:
+        """How many messages are ready."""
+        return self._ready.count
+
+    @property
+    def ready_octets(self) -> int:
+        """The octets of the bodies of the ready messages."""
+        return self._ready.octets
+
+    @property
+    def consumer_count(self) -> int:
+        """How many consumers it has, ready or not."""
+        return self._consumers.count
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is ready."""
+        return not self._ready.count
+
+    @property
+    def is_unused(self) -> bool:
+        """True if it has no consumer."""
+        return not self._consumers.count
+
+    def consumers(self) -> Iterator[Consumer]:
+        """Its consumers, the eldest first."""
+        return iter(self._consumers)
+
+    def active_consumer(self) -> Consumer | None:
+        """The one that gets everything, with single active consumer; else None."""
+        return self._consumers.active
+
+    def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
+        """Hand `message` to a consumer, or keep it; REFUSED by a full queue that was told to."""
+        ready = self._ready
+        self.published_count += 1
+        if self._refuses and self._is_full_for(message):
+            if self.settings.overflow is Overflow.REJECT_PUBLISH_DLX:
+                self._bury(message, "maxlen")
+            return _REFUSED
+        if not ready.count and self._consumers.count:
+            consumer = self._consumers.next()
+            if consumer is not None:
+                if consumer.no_ack:
+                    self.delivered_count += 1
+                    consumer.deliver_message(message, False)
+                else:
+                    self._hand_out(consumer, ready.pass_by(message))
+                return _ACCEPTED
+        ready.push(message)
+        if self._ttl_ms >= 0 or message.flags & _HAS_EXPIRATION:
+            self._wake_by(ready.push_deadline(message, self._ttl_ms))
+        if self._length_max >= 0 or self._octets_max >= 0:
+            self._drop_overflow()
+        return _ACCEPTED
+
+    def pump(self) -> None:
+        """Hand out what is ready to those who can take it."""
+        ready = self._ready
+        if self._wake_when >= 0 and self._wake_when <= self._host.now:
+            self.expire()
+        while ready.count:
+            consumer = self._consumers.next()
+            if consumer is None:
+                return
+            self._hand_out(consumer, ready.pop())
+
+    def get(self) -> Delivery | None:
+        """The first ready message, handed out without a consumer (basic.get); None when nothing is ready."""
+        self._used_at = self._host.now
+        if self._wake_when >= 0 and self._wake_when <= self._host.now:
+            self.expire()
+        if not self._ready.count:
+            return None
+        delivery = self._ready.pop()
+        self._count_out(delivery)
+        return delivery
+
+    def acknowledge(self, delivery: Delivery) -> None:
+        """`delivery` is done with."""
+        self.acknowledged_count += 1
+        self._count_back(delivery)
+
+    def requeue(self, delivery: Delivery) -> None:
+        """`delivery` goes back to its place; once too often, and it dies. `pump` hands it out again."""
+        self._count_back(delivery)
+        if self.is_deleted:
+            return
+        delivery.attempts += 1
+        delivery.consumer = None
+        if self._attempts_max >= 0 and delivery.attempts > self._attempts_max:
+            self._bury(delivery.message, "delivery_limit")
+            return
+        deadline = self._ready.push_back(delivery, self._ttl_ms)
+        if deadline >= 0:
+            self._wake_by(deadline)
+        if self._length_max >= 0 or self._octets_max >= 0:
+            self._drop_overflow()
+
+    def reject(self, delivery: Delivery) -> None:
+        """`delivery` dies, rejected."""
+        self._count_back(delivery)
+        if not self.is_deleted:
+            self._bury(delivery.message, "rejected")
+
+    def check_consumer(self, consumer: Consumer) -> None:
+        """AccessRefused if `consumer` would be exclusive beside others, or beside an exclusive one."""
+        is_alone = not self._consumers.count and not self._consumers.is_single_active
+        if self._consumers.has_exclusive() or (consumer.is_exclusive and not is_alone):
+            raise AccessRefused(f"queue '{self.name}' in vhost '{self.vhost_name}' in exclusive use")
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        """Let `consumer`, which was checked, take part."""
+        self._consumers.add(consumer)
+        self.pump()
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """Forget `consumer`; what it has unsettled stays with its channel. An unused queue may go."""
+        if not self._consumers.remove(consumer):
+            return
+        self._used_at = self._host.now
+        if self._consumers.count:
+            self.pump()
+        elif self.is_auto_delete:
+            self._host.delete_queue(self)
+        else:
+            self._schedule()
+
+    def consumer_ready(self, consumer: Consumer) -> None:
+        """`consumer`, parked before, can take messages again."""
+        if self._consumers.unpark(consumer) and self._ready.count:
+            self.pump()
+
+    def touch(self) -> None:
+        """It was declared again: x-expires starts anew."""
+        self._used_at = self._host.now
+
+    def purge(self) -> int:
+        """Forget what is ready; answers how many messages that were."""
+        count = self._ready.count
+        self._ready.clear()
+        return count
+
+    def delete(self) -> int:
+        """Be gone: cancel the consumers, forget the messages; answers how many were ready."""
+        self.is_deleted = True
+        for consumer in self._consumers:
+            self._consumers.remove(consumer)
+            consumer.cancelled()
+        return self.purge()
+
+    def expire(self) -> None:
+        """Drop each message whose time is over, and the queue itself when it was unused too long."""
+        now = self._host.now
+        if self.is_deleted or self._wake_when < 0 or now < self._wake_when:
+            return
+        self._wake_when = _NONE
+        while True:
+            message = self._ready.pop_expired(now, self._ttl_ms)
+            if message is None:
+                break
+            self._bury(message, "expired")
+        if self._expires_ms >= 0 and self.is_unused and self._used_at + self._expires_ms <= now:
+            self._host.delete_queue(self)
+        else:
+            self._schedule()
+
+    def _hand_out(self, consumer: Consumer, delivery: Delivery) -> None:
+        if consumer.no_ack:
+            self.delivered_count += 1
+            if delivery.attempts:
+                self.redelivered_count += 1
+            consumer.deliver_message(delivery.message, delivery.attempts > 0)
+            return
+        self._count_out(delivery)
+        delivery.consumer = consumer
+        consumer.deliver(delivery)
+
+    def _count_out(self, delivery: Delivery) -> None:
+        self.delivered_count += 1
+        self.unacked_count += 1
+        self.unacked_octets += body_size_of(delivery.message)
+        if delivery.attempts:
+            self.redelivered_count += 1
+
+    def _count_back(self, delivery: Delivery) -> None:
+        self.unacked_count -= 1
+        self.unacked_octets -= body_size_of(delivery.message)
+
+    def _is_full_for(self, message: Message) -> bool:
+        """True if `message` would be one too many."""
+        ready = self._ready
+        if self._length_max >= 0 and ready.count >= self._length_max:
+            return True
+        return self._octets_max >= 0 and ready.octets + body_size_of(message) > self._octets_max
+
+    def _drop_overflow(self) -> None:
+        """Drop from the head until the limits hold (x-overflow: drop-head)."""
+        ready = self._ready
+        if self._refuses:
+            return
+        while ready.count and (
+            (self._length_max >= 0 and ready.count > self._length_max)
+            or (self._octets_max >= 0 and ready.octets > self._octets_max)
+        ):
+            self._bury(ready.pop().message, "maxlen")
+
+    def _bury(self, message: Message, reason: str) -> None:
+        if self.settings.dead_letter_exchange is not None:
+            self._host.dead_letter(self, message, reason)
+
+    def _wake_by(self, when: int) -> None:
+        """Be woken at `when` at the latest."""
+        if when < 0 or (self._wake_when >= 0 and self._wake_when <= when):
+            return
+        self._wake_when = when
+        if when <= self._host.now:
+            self.expire()
+        else:
+            self._host.wake_at(self, when)
+
+    def _schedule(self) -> None:
+        """Be woken for the next message that expires, and for the queue's own end."""
+        when = self._ready.deadline(self._ttl_ms)
+        if self._expires_ms >= 0 and self.is_unused:
+            unused_until = self._used_at + self._expires_ms
+            when = unused_until if when < 0 or unused_until < when else when
+        if when >= 0:
+            self._wake_when = when
+            self._host.wake_at(self, when)

@@ -1,0 +1,90 @@
+"""Ready messages by priority: one `Ready` for each level that was ever used, the highest goes out first."""
+
+from warren.model.message import Message
+from warren.queues.queue import Delivery, Queue
+from warren.queues.ready import Ready
+
+
+class PriorityReady(Ready):
+    """What `Ready` is, for a queue with `x-max-priority`: first by priority, then by position."""
+
+    __slots__ = ("_highest", "_levels", "_priority_max")
+
+    def __init__(self, queue: Queue, priority_max: int) -> None:
+        super().__init__(queue)
+        self._priority_max = priority_max
+        self._levels: list[Ready | None] = [None] * (priority_max + 1)
+        # No message waits above this level.
+        self._highest = 0
+
+    def pass_by(self, message: Message) -> Delivery:
+        """`message` goes out without having waited; only while nothing is ready."""
+        return self._level(message).pass_by(message)
+
+    def push(self, message: Message) -> None:
+        """Add `message` behind all others of its priority."""
+        self._level(message).push(message)
+        self._count()
+
+    def push_deadline(self, message: Message, ttl_ms: int) -> int:
+        """The deadline (ms) of `message`, pushed just now; -1: none."""
+        return self._level(message).push_deadline(message, ttl_ms)
+
+    def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
+        """Put `delivery` back to its place among those of its priority."""
+        deadline = self._level(delivery.message).push_back(delivery, ttl_ms)
+        self._count()
+        return deadline
+
+    def pop(self) -> Delivery:
+        """Take the first message of the highest priority out. Only while `count` is not 0."""
+        delivery = self._top().pop()
+        self._count()
+        return delivery
+
+    def first(self) -> Message:
+        """The message that `pop` would take. Only while `count` is not 0."""
+        return self._top().first()
+
+    def deadline(self, ttl_ms: int) -> int:
+        """When the next message of any priority expires (ms); -1: none will."""
+        deadlines = [level.deadline(ttl_ms) for level in self._levels if level is not None]
+        return min((deadline for deadline in deadlines if deadline >= 0), default=-1)
+
+    def pop_expired(self, now: int, ttl_ms: int) -> Message | None:
+        """Take out one message of any priority whose time is over at `now`; None when there is none."""
+        for level in self._levels:
+            if level is not None:
+                message = level.pop_expired(now, ttl_ms)
+                if message is not None:
+                    self._count()
+                    return message
+        return None
+
+    def clear(self) -> None:
+        """Forget every message."""
+        for level in self._levels:
+            if level is not None:
+                level.clear()
+        self._count()
+
+    def _level(self, message: Message) -> Ready:
+        """The level that `message` waits on: its priority, or the highest that the queue has."""
+        priority = min(message.priority, self._priority_max)
+        self._highest = max(self._highest, priority)
+        level = self._levels[priority]
+        if level is None:
+            level = self._levels[priority] = Ready(self._queue)
+        return level
+
+    def _top(self) -> Ready:
+        while True:
+            level = self._levels[self._highest]
+            if level is not None and level.count:
+                return level
+            self._highest -= 1
+
+    def _count(self) -> None:
+        levels = [level for level in self._levels if level is not None]
+        self.count = sum(level.count for level in levels)
+        self.octets = sum(level.octets for level in levels)

@@ -1,0 +1,48 @@
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from warren.model.confirmation cimport Confirmation
+from warren.model.message cimport Message
+
+
+cdef class Consumer:
+    cdef readonly str tag
+    cdef readonly bint no_ack
+    cdef readonly bint is_exclusive
+    cdef public bint is_parked
+    cdef readonly int64_t priority
+
+    cpdef bint is_ready(self) except -1
+    cpdef deliver(self, Delivery delivery)
+    cpdef deliver_message(self, Message message, bint redelivered)
+    cpdef cancelled(self)
+
+@cython.final
+@cython.freelist(64)
+cdef class Delivery:
+    cdef readonly Queue queue
+    cdef readonly Message message
+    cdef readonly uint64_t position
+    cdef public uint32_t attempts
+    cdef public int64_t delivered_at
+    cdef public Consumer consumer
+
+@cython.locals(delivery=Delivery)
+cpdef Delivery new_delivery(Queue queue, Message message, uint64_t position)
+
+cdef class QueueHost:
+    cdef public int64_t now
+
+    cpdef dead_letter(self, Queue queue, Message message, str reason)
+    cpdef wake_at(self, Queue queue, int64_t when)
+    cpdef delete_queue(self, Queue queue)
+
+cdef class Queue:
+    cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
+    cpdef Delivery get(self)
+    cpdef acknowledge(self, Delivery delivery)
+    cpdef requeue(self, Delivery delivery)
+    cpdef reject(self, Delivery delivery)
+    cpdef consumer_ready(self, Consumer consumer)
+    cpdef pump(self)
+    cpdef expire(self)

@@ -1,0 +1,131 @@
+"""The contract of every kind of queue, and the two ports through which a queue speaks upwards.
+
+A queue is owned by its virtual host and touched by one thread. It gives messages to `Consumer`s, which the
+session subclasses, and asks its `QueueHost`, which the virtual host subclasses, for what needs other names:
+routing the dead, waking up later, and being deleted.
+"""
+
+from warren.model.confirmation import Confirmation
+from warren.model.message import Message
+
+# What `publish` answers.
+ACCEPTED = 0
+REFUSED = 1
+
+
+class Consumer:
+    """Port: one basic.consume, as its queue sees it."""
+
+    __slots__ = ("is_exclusive", "is_parked", "no_ack", "priority", "tag")
+
+    def __init__(self, tag: str, *, no_ack: bool, is_exclusive: bool = False, priority: int = 0) -> None:
+        self.tag = tag
+        self.no_ack = no_ack
+        self.is_exclusive = is_exclusive
+        self.priority = priority
+        # True while the queue has put it aside because it was not ready; see `ConsumerSet`.
+        self.is_parked = False
+
+    def is_ready(self) -> bool:
+        """True if it can take one more message now."""
+        raise NotImplementedError
+
+    def deliver(self, delivery: "Delivery") -> None:
+        """Take `delivery`, which is to be settled later."""
+        raise NotImplementedError
+
+    def deliver_message(self, message: Message, redelivered: bool) -> None:
+        """Take `message` for good: nothing will be settled."""
+        raise NotImplementedError
+
+    def cancelled(self) -> None:
+        """The queue is gone, or has ended the consumer; it is in no set any more."""
+        raise NotImplementedError
+
+
+class Delivery:
+    """A message between its queue and its settling: who got it, and where in the queue it belongs."""
+
+    __slots__ = ("attempts", "consumer", "delivered_at", "message", "position", "queue")
+
+    def __init__(self, queue: "Queue", message: Message, position: int, attempts: int) -> None:
+        self.queue = queue
+        self.message = message
+        self.position = position
+        # How often it was handed out before this time.
+        self.attempts = attempts
+        self.delivered_at = 0
+        self.consumer: Consumer | None = None
+
+
+def new_delivery(queue: "Queue", message: Message, position: int) -> Delivery:
+    """The same as calling Delivery for a first time, without the boxing that costs a compiled caller."""
+    delivery: Delivery = Delivery.__new__(Delivery)
+    delivery.queue = queue
+    delivery.message = message
+    delivery.position = position
+    delivery.attempts = 0
+    delivery.delivered_at = 0
+    delivery.consumer = None
+    return delivery
+
+
+class QueueHost:
+    """Port: what a queue needs from the virtual host that it lives in."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: int) -> None:
+        # Unix time in milliseconds, as of the read or the timer that is being handled.
+        self.now = now
+
+    def dead_letter(self, queue: "Queue", message: Message, reason: str) -> None:
+        """`message` died in `queue`, which has a dead-letter exchange, for `reason`."""
+        raise NotImplementedError
+
+    def wake_at(self, queue: "Queue", when: int) -> None:
+        """Call `queue.expire()` at `when` (ms), or a little later."""
+        raise NotImplementedError
+
+    def delete_queue(self, queue: "Queue") -> None:
+        """`queue` has outlived its use (auto-delete, x-expires) and is to be deleted."""
+        raise NotImplementedError
+
+
+class Queue:
+    """What the virtual host, the router and the channels know of a queue of any kind."""
+
+    __slots__ = ()
+
+    def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
+        """Take one more message: ACCEPTED or REFUSED.
+
+        `confirmation` is None when nobody waits for a confirm; see `Confirmation` for the rest.
+        """
+        raise NotImplementedError
+
+    def get(self) -> Delivery | None:
+        """The first ready message, handed out; None when nothing is ready (basic.get)."""
+        raise NotImplementedError
+
+    def acknowledge(self, delivery: Delivery) -> None:
+        """`delivery` is done with."""
+        raise NotImplementedError
+
+    def requeue(self, delivery: Delivery) -> None:
+        """`delivery` goes back to its place, to be redelivered."""
+        raise NotImplementedError
+
+    def reject(self, delivery: Delivery) -> None:
+        """`delivery` dies."""
+        raise NotImplementedError
+
+    def consumer_ready(self, consumer: Consumer) -> None:
+        """`consumer`, parked before, can take messages again."""
+        raise NotImplementedError
+
+    def pump(self) -> None:
+        """Hand out what is ready; called after requeues."""
+
+    def expire(self) -> None:
+        """A time that it asked to be woken at has come."""

@@ -1,0 +1,43 @@
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from warren.model.message cimport Message, body_size_of
+from warren.model.ring cimport Ring
+from warren.queues.queue cimport Delivery, Queue, new_delivery
+
+cdef int _HAS_EXPIRATION
+
+cdef class Ready:
+    cdef Queue _queue
+    cdef public Py_ssize_t count
+    cdef public int64_t octets
+    cdef Ring _places
+    cdef uint64_t _base
+    cdef dict _returned
+    cdef list _returned_order
+    cdef list _deadlines
+
+    cpdef Delivery pass_by(self, Message message)
+    cpdef push(self, Message message)
+    cpdef int64_t push_deadline(self, Message message, int64_t ttl_ms) except -2
+    @cython.locals(message=Message, deadline=int64_t)
+    cpdef int64_t push_back(self, Delivery delivery, int64_t ttl_ms) except -2
+    @cython.locals(delivery=Delivery, message=Message, places=Ring)
+    cpdef Delivery pop(self)
+    @cython.locals(delivery=Delivery)
+    cpdef Message first(self)
+    @cython.locals(nearest=int64_t, deadlines=list)
+    cpdef int64_t deadline(self, int64_t ttl_ms) except -2
+    @cython.locals(deadlines=list)
+    cpdef Message pop_expired(self, int64_t now, int64_t ttl_ms)
+    cpdef clear(self)
+    cdef Delivery _pop_returned(self)
+    cdef object _first_returned(self)
+    cdef bint _holds(self, uint64_t position) except -1
+    @cython.locals(message=Message)
+    cdef Message _take(self, uint64_t position)
+    cdef _trim(self)
+    @cython.locals(own=int64_t)
+    cdef int64_t _deadline(self, Message message, int64_t ttl_ms) except -2
+    @cython.locals(deadlines=list)
+    cdef _note_deadline(self, int64_t deadline, uint64_t position)

@@ -1,0 +1,186 @@
+"""The ready messages of one queue, or of one priority of it, in order of their positions.
+
+Invariants: positions only grow. What was never handed out lies in the ring, whose first place is position
+`_base`; what came back lies in `_returned`, and its positions are all below `_base`, so it goes out first.
+A place in the ring whose message expired holds None until the front passes it; the first place never does.
+"""
+
+from heapq import heapify, heappop, heappush
+
+from warren.model.message import HAS_EXPIRATION, Message, body_size_of
+from warren.model.ring import Ring
+from warren.queues.expiration import expiration_ms
+from warren.queues.queue import Delivery, Queue, new_delivery
+
+_HAS_EXPIRATION = HAS_EXPIRATION
+# Deadlines of messages that left before them are swept out when they outnumber the others so many times.
+_STALE_DEADLINES_FACTOR = 2
+_STALE_DEADLINES_MIN = 64
+
+
+class Ready:
+    """First in, first out, with a way back in and a way out in the middle."""
+
+    __slots__ = (
+        "_base",
+        "_deadlines",
+        "_places",
+        "_queue",
+        "_returned",
+        "_returned_order",
+        "count",
+        "octets",
+    )
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        # Messages, and the octets of their bodies.
+        self.count = 0
+        self.octets = 0
+        self._places = Ring()
+        self._base = 0
+        self._returned: dict[int, Delivery] | None = None
+        self._returned_order: list[int] | None = None
+        # (deadline, position) of the messages that carry an expiration of their own.
+        self._deadlines: list[tuple[int, int]] | None = None
+
+    def pass_by(self, message: Message) -> Delivery:
+        """`message` goes out without having waited; only while nothing is ready."""
+        self._base += 1
+        return new_delivery(self._queue, message, self._base - 1)
+
+    def push(self, message: Message) -> None:
+        """Add `message` behind all others."""
+        self._places.append(message)
+        self.count += 1
+        self.octets += body_size_of(message)
+
+    def push_deadline(self, message: Message, ttl_ms: int) -> int:
+        """The deadline (ms) of `message`, pushed just now, in a queue with `ttl_ms` (-1: none); -1: none."""
+        if not message.flags & _HAS_EXPIRATION:
+            return message.published_at + ttl_ms if ttl_ms >= 0 else -1
+        deadline = self._deadline(message, ttl_ms)
+        self._note_deadline(deadline, self._base + self._places.count - 1)
+        return deadline
+
+    def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
+        """Put `delivery` back to its place; answers its deadline (ms), or -1."""
+        position = delivery.position
+        if self._returned is None or self._returned_order is None:
+            self._returned = {}
+            self._returned_order = []
+        self._returned[position] = delivery
+        heappush(self._returned_order, position)
+        self.count += 1
+        message = delivery.message
+        self.octets += body_size_of(message)
+        if message.flags & _HAS_EXPIRATION:
+            deadline = self._deadline(message, ttl_ms)
+            self._note_deadline(deadline, position)
+            return deadline
+        return message.published_at + ttl_ms if ttl_ms >= 0 else -1
+
+    def pop(self) -> Delivery:
+        """Take the first message out. Only while `count` is not 0."""
+        self.count -= 1
+        if self._returned:
+            delivery = self._pop_returned()
+            self.octets -= body_size_of(delivery.message)
+            return delivery
+        places = self._places
+        message: Message = places.popleft()  # type: ignore[assignment]
+        self._base += 1
+        self.octets -= body_size_of(message)
+        if places.count and places.get(0) is None:
+            self._trim()
+        return new_delivery(self._queue, message, self._base - 1)
+
+    def first(self) -> Message:
+        """The message that `pop` would take. Only while `count` is not 0."""
+        if self._returned:
+            return self._returned[self._first_returned()].message
+        return self._places.get(0)  # type: ignore[return-value]
+
+    def deadline(self, ttl_ms: int) -> int:
+        """When the next message expires (ms), in a queue with `ttl_ms` (-1: none); -1: none will."""
+        nearest = -1
+        if self.count and ttl_ms >= 0:
+            nearest = self.first().published_at + ttl_ms
+        deadlines = self._deadlines
+        while deadlines and not self._holds(deadlines[0][1]):
+            heappop(deadlines)
+        if deadlines and (nearest < 0 or deadlines[0][0] < nearest):
+            nearest = deadlines[0][0]
+        return nearest
+
+    def pop_expired(self, now: int, ttl_ms: int) -> Message | None:
+        """Take out one message whose time is over at `now`, wherever it is; None when there is none."""
+        if not self.count:
+            return None
+        if ttl_ms >= 0 and self.first().published_at + ttl_ms <= now:
+            return self.pop().message
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= now:
+            position = heappop(deadlines)[1]
+            if self._holds(position):
+                return self._take(position)
+        return None
+
+    def clear(self) -> None:
+        """Forget every message."""
+        self._base += self._places.count
+        self._places.clear()
+        self._returned = None
+        self._returned_order = None
+        self._deadlines = None
+        self.count = 0
+        self.octets = 0
+
+    def _pop_returned(self) -> Delivery:
+        position = self._first_returned()
+        heappop(self._returned_order)  # type: ignore[arg-type]
+        return self._returned.pop(position)  # type: ignore[union-attr]
+
+    def _first_returned(self) -> int:
+        """The lowest position that came back; what expired since is passed over."""
+        order: list[int] = self._returned_order  # type: ignore[assignment]
+        returned: dict[int, Delivery] = self._returned  # type: ignore[assignment]
+        while order[0] not in returned:
+            heappop(order)
+        return order[0]
+
+    def _holds(self, position: int) -> bool:
+        if position < self._base:
+            return self._returned is not None and position in self._returned
+        place = position - self._base
+        return place < self._places.count and self._places.get(place) is not None
+
+    def _take(self, position: int) -> Message:
+        """Take the message at `position` out of the middle."""
+        self.count -= 1
+        if position < self._base:
+            message: Message = self._returned.pop(position).message  # type: ignore[union-attr]
+        else:
+            message = self._places.take(position - self._base)  # type: ignore[assignment]
+            self._trim()
+        self.octets -= body_size_of(message)
+        return message
+
+    def _trim(self) -> None:
+        """Let the front pass the places whose messages expired."""
+        while self._places.count and self._places.get(0) is None:
+            self._places.popleft()
+            self._base += 1
+
+    def _deadline(self, message: Message, ttl_ms: int) -> int:
+        own = expiration_ms(message)
+        return message.published_at + (own if ttl_ms < 0 or own < ttl_ms else ttl_ms)
+
+    def _note_deadline(self, deadline: int, position: int) -> None:
+        deadlines = self._deadlines
+        if deadlines is None:
+            deadlines = self._deadlines = []
+        elif len(deadlines) > _STALE_DEADLINES_MIN + _STALE_DEADLINES_FACTOR * self.count:
+            deadlines[:] = [entry for entry in deadlines if self._holds(entry[1])]
+            heapify(deadlines)
+        heappush(deadlines, (deadline, position))
