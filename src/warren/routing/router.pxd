@@ -1,3 +1,4 @@
+from warren.model.message cimport Message as RoutedMessage
 from warren.routing.exchange cimport BindingIndex, Exchange
 
 cdef class Router:
@@ -9,7 +10,7 @@ cdef class Router:
     cdef dict _old
     cdef Py_ssize_t _kept
 
-    cpdef tuple route(self, bytes address, message)
+    cpdef tuple route(self, bytes address, RoutedMessage message)
     cdef tuple _route_uncached(self, bytes address, message, list copies)
     cdef _keep(self, bytes address, tuple found)
 

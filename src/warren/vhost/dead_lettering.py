@@ -1,0 +1,60 @@
+"""The one loop of the corridor: a message that died in a queue is routed again.
+
+It runs until nothing is left to route, and not deeper: a message that dies while another is being routed
+waits for its turn, so a chain of full queues costs no stack.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from warren.errors import NotFound
+from warren.model.message import Message
+from warren.queues.classic import ClassicQueue
+from warren.queues.deaths import REJECTED, Death, goes_in_circles, resurrect
+
+if TYPE_CHECKING:
+    from warren.vhost.vhost import VirtualHost
+
+
+class DeadLettering:
+    """The dead of one virtual host, on their way to the exchanges that their queues name."""
+
+    __slots__ = ("_dead", "_is_running", "_vhost")
+
+    def __init__(self, vhost: "VirtualHost") -> None:
+        self._vhost = vhost
+        self._dead: deque[tuple[ClassicQueue, Message, str]] = deque()
+        self._is_running = False
+
+    def take(self, queue: ClassicQueue, message: Message, reason: str) -> None:
+        """`message` died in `queue`."""
+        self._dead.append((queue, message, reason))
+        if self._is_running:
+            return
+        self._is_running = True
+        try:
+            while self._dead:
+                self._route(*self._dead.popleft())
+        finally:
+            self._is_running = False
+
+    def _route(self, queue: ClassicQueue, message: Message, reason: str) -> None:
+        settings = queue.settings
+        if settings.dead_letter_exchange is None:
+            return
+        death = Death(
+            queue=queue.name,
+            reason=reason,
+            exchange=settings.dead_letter_exchange,
+            routing_key=settings.dead_letter_routing_key,
+            now=self._vhost.now,
+        )
+        risen = resurrect(message, death)
+        try:
+            destinations = self._vhost.router.route(risen.address, risen)
+        except NotFound:
+            return  # RabbitMQ: without the exchange, the message is dropped
+        for destination in destinations:
+            name = getattr(destination, "name", "")
+            if reason == REJECTED or not goes_in_circles(risen, name):
+                destination.publish(risen, None, 0)  # type: ignore[attr-defined]

@@ -1,0 +1,25 @@
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from warren.model.confirmation cimport Confirmation
+from warren.model.message cimport Message
+from warren.queues.queue cimport Queue, QueueHost
+from warren.routing.router cimport Router
+
+cdef int _UNROUTED
+cdef int _HAS_HEADERS
+
+cdef class VirtualHost(QueueHost):
+    cdef readonly str name
+    cdef readonly Router router
+    cdef readonly dict queues
+    cdef readonly object expiry
+    cdef public uint64_t permission_generation
+    cdef readonly int64_t routed_count
+    cdef readonly int64_t unrouted_count
+    cdef public object queue_unused
+    cdef object _dead_lettering
+
+    @cython.locals(destinations=tuple, queue=Queue, outcome=cython.int)
+    cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
+    cpdef uint64_t generation(self) except? 0

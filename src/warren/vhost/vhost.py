@@ -1,0 +1,107 @@
+"""A virtual host: where names meet things, and a message meets its queues."""
+
+from collections.abc import Callable
+
+from warren.model.confirmation import Confirmation
+from warren.model.message import HAS_HEADERS, Message, frame_content, new_message
+from warren.queues.classic import ClassicQueue
+from warren.queues.queue import Queue, QueueHost
+from warren.routing.copies import strip_bcc
+from warren.routing.router import Router
+from warren.vhost.dead_lettering import DeadLettering
+from warren.vhost.expiry import Expiry
+
+# What `publish` answers: the first is 0, as for queues.
+ROUTED = 0
+UNROUTED = 2
+
+_UNROUTED = UNROUTED
+_HAS_HEADERS = HAS_HEADERS
+# The name of the header as it stands in a table.
+_BCC = b"\x03BCC"
+
+
+class VirtualHost(QueueHost):
+    """The live exchanges, bindings and queues of one virtual host."""
+
+    __slots__ = (
+        "_dead_lettering",
+        "expiry",
+        "name",
+        "permission_generation",
+        "queue_unused",
+        "queues",
+        "routed_count",
+        "router",
+        "unrouted_count",
+    )  # fmt: skip
+
+    def __init__(self, name: str, router: Router, now: int) -> None:
+        super().__init__(now)
+        self.name = name
+        self.router = router
+        self.queues: dict[str, ClassicQueue] = {}
+        self.expiry = Expiry()
+        # Advances when what a user may do here changes.
+        self.permission_generation = 0
+        self.routed_count = 0
+        self.unrouted_count = 0
+        # Deletes a queue that has outlived its use, with its bindings; set by who declares.
+        self.queue_unused: Callable[[ClassicQueue], None] = _nobody
+        self._dead_lettering = DeadLettering(self)
+
+    def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
+        """Give `message` to each queue that it is routed to: ROUTED, UNROUTED, or REFUSED by any of them.
+
+        NotFound when its exchange does not exist.
+        """
+        destinations = self.router.route(message.address, message)
+        if message.flags & _HAS_HEADERS:
+            message = without_bcc(message)
+        if not destinations:
+            self.unrouted_count += 1
+            return _UNROUTED
+        outcome = 0
+        for destination in destinations:
+            queue: Queue = destination  # type: ignore[assignment]
+            outcome |= queue.publish(message, confirmation, sequence)
+        self.routed_count += 1
+        return outcome
+
+    def generation(self) -> int:
+        """A number that differs whenever a permission or the topology does."""
+        return self.router.generation + self.permission_generation
+
+    def expire(self, now: int) -> None:
+        """Wake the queues that are due."""
+        self.now = now
+        self.expiry.run(now)
+
+    def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
+        """`message` died in `queue`: route it again."""
+        self._dead_lettering.take(queue, message, reason)  # type: ignore[arg-type]
+
+    def wake_at(self, queue: Queue, when: int) -> None:
+        """Call `queue.expire()` at `when` (ms)."""
+        self.expiry.schedule(queue, when)
+
+    def delete_queue(self, queue: Queue) -> None:
+        """`queue` has outlived its use."""
+        self.queue_unused(queue)  # type: ignore[arg-type]
+
+
+def without_bcc(message: Message) -> Message:
+    """`message` as consumers are to see it: routed by its BCC header, and without it."""
+    if message.content.find(_BCC, 0, message.header_size) < 0:
+        return message
+    header = strip_bcc(message.header)
+    content = frame_content(header, message.body, message.channel)
+    stripped = new_message(message.address, content, len(header), message.published_at)
+    stripped.channel = message.channel
+    stripped.flags = message.flags
+    stripped.priority = message.priority
+    return stripped
+
+
+def _nobody(queue: ClassicQueue) -> None:
+    """Before a topology is attached."""
