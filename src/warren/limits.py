@@ -60,3 +60,18 @@ PRIORITY_MAX = 255
 PATTERN_TIME_S = 0.05
 # Answers about permissions that one channel keeps; RabbitMQ keeps 12.
 PERMISSIONS_CACHED_MAX = 64
+# --- publishing ---------------------------------------------------------------------------------
+# Addresses (exchange and routing key) that a channel remembers its permission for; then it forgets all.
+PUBLISHER_ADDRESSES_MAX = 1024
+# Octets of frames that wait for a slow answer or the end of an alarm, in one connection; then it is not read.
+HELD_FRAMES_SIZE_MAX = 1_048_576
+
+# --- consuming ----------------------------------------------------------------------------------
+# RabbitMQ's default consumer_timeout: how long a delivery may stay unsettled.
+CONSUMER_TIMEOUT_MS = 1_800_000
+# A closed connection's peer has this long to answer connection.close, as in RabbitMQ.
+CLOSING_MS = 30_000
+# A peer whose frames are broken is dropped this long after it was told; its close-ok may not be recognised.
+BROKEN_CLOSING_MS = 1_000
+# Deliveries that are held too long are looked for this often, or four times within the timeout.
+CONSUMER_TIMEOUT_CHECK_MS = 60_000

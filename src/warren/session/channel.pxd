@@ -1,0 +1,43 @@
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from warren.session.outbox cimport Outbox
+from warren.session.publisher cimport Publisher
+from warren.session.subscriber cimport Subscriber
+from warren.session.throttle cimport Throttle
+from warren.wire.frames cimport FrameReader
+
+cdef int _METHOD
+cdef int _HEADER
+cdef int _BODY
+cdef uint32_t _PUBLISH
+cdef uint32_t _ACK
+cdef int _ACKNOWLEDGE
+cdef Py_ssize_t _ACK_SIZE
+cdef Py_ssize_t _HEAD_SIZE
+
+cdef class Channel:
+    cdef readonly int number
+    cdef readonly bint is_closing
+    cdef readonly bint is_closed
+    cdef readonly Subscriber subscriber
+    cdef Outbox _outbox
+    cdef Throttle _throttle
+    cdef Publisher _publisher
+    cdef object _rules
+    cdef object _consuming
+    cdef object _declarations
+    cdef list _held
+    cdef Py_ssize_t _held_size
+    cdef bint _is_waiting
+    cdef uint32_t _method_index
+
+    cpdef handle(self, FrameReader reader)
+    @cython.locals(kind=cython.int, data=bytes, octets='const unsigned char*', at=Py_ssize_t, index=uint32_t, tag=uint64_t)
+    cdef _handle(self, FrameReader reader)
+    cdef _handle_later(self, FrameReader reader)
+    @cython.locals(data=bytes)
+    cdef _hold(self, FrameReader reader)
+
+@cython.locals(high=uint32_t, low=uint32_t, wide=uint64_t)
+cdef uint64_t _u64(const unsigned char* octets, Py_ssize_t at) noexcept

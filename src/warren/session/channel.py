@@ -1,0 +1,331 @@
+"""One channel: method -> handler; what goes wrong in a handler closes the channel, and no more than that.
+
+Hot methods are looked at in place. The others are decoded and looked up in a table; a handler that has to
+wait suspends the channel, which holds the frames that arrive meanwhile.
+"""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from warren.errors import (
+    AmqpError,
+    AmqpNotImplemented,
+    ChannelException,
+    CommandInvalid,
+    FrameError,
+    PreconditionFailed,
+)
+from warren.session.closing import close_text
+from warren.session.confirms import Confirms
+from warren.session.consuming import Consuming
+from warren.session.declarations import Declarations
+from warren.session.outbox import Outbox
+from warren.session.publisher import Publisher
+from warren.session.publishing import PublishRules
+from warren.session.subscriber import ACKNOWLEDGE, REJECT, REQUEUE, Subscriber
+from warren.session.throttle import Throttle
+from warren.session.transaction import Transaction
+from warren.vhost.errand import Pending, step
+from warren.wire import methods
+from warren.wire.erlang import octets_printed
+from warren.wire.frames import BODY, HEADER, METHOD, FrameReader
+from warren.wire.method import Method
+from warren.wire.methods import decode_method
+
+_METHOD = METHOD
+_HEADER = HEADER
+_BODY = BODY
+_PUBLISH = methods.BasicPublish.index
+_ACK = methods.BasicAck.index
+_ACKNOWLEDGE = ACKNOWLEDGE
+_ACK_SIZE = 13
+_HEAD_SIZE = 7
+
+
+class Channel:
+    """The protocol of one channel of an open connection."""
+
+    __slots__ = (
+        "_consuming",
+        "_declarations",
+        "_held",
+        "_held_size",
+        "_is_waiting",
+        "_method_index",
+        "_outbox",
+        "_publisher",
+        "_rules",
+        "_throttle",
+        "is_closed",
+        "is_closing",
+        "number",
+        "subscriber",
+    )  # fmt: skip
+
+    def __init__(self, number: int, parts: "ChannelParts") -> None:
+        self.number = number
+        # True after channel.close was sent, until close-ok came.
+        self.is_closing = False
+        # True when the number may be used again.
+        self.is_closed = False
+        self.subscriber = parts.subscriber
+        self._outbox = parts.outbox
+        self._throttle = parts.throttle
+        self._publisher = parts.publisher
+        self._rules = parts.rules
+        self._consuming = parts.consuming
+        self._declarations = parts.declarations
+        # Frames that came while a handler waits, or while publishing is blocked; whole, as they came.
+        self._held: list[bytes] = []
+        self._held_size = 0
+        self._is_waiting = False
+        # The method to blame for an exception: class id << 16 | method id.
+        self._method_index = 0
+        self._publisher.size_max = parts.message_size_max
+        self._publisher.check_properties = self._rules.check_properties
+
+    @property
+    def confirms(self) -> Confirms | None:
+        """The publish numbers in confirm mode; else None."""
+        return self._publisher.confirms
+
+    @property
+    def is_transactional(self) -> bool:
+        """True in tx mode."""
+        return self._publisher.transaction is not None
+
+    def handle(self, reader: FrameReader) -> None:
+        """Obey the frame under the cursor. Raises ConnectionException for what the channel cannot survive."""
+        if self.is_closing or self._is_waiting or self._held_size:
+            self._handle_later(reader)
+            return
+        try:
+            self._handle(reader)
+        except ChannelException as error:
+            self._fail(error)
+        except AmqpError as error:
+            if error.method_index is None:
+                error.method_index = self._method_index
+            raise
+
+    def resume(self) -> None:
+        """Go on with the frames that were held."""
+        if self._is_waiting or not self._held_size:
+            return
+        held = b"".join(self._held)
+        self._held = []
+        self._held_size = 0
+        self._throttle.released(len(held))
+        reader = FrameReader()
+        reader.frame_size_max = len(held)
+        reader.feed(held)
+        while not self.is_closed and reader.advance():
+            self.handle(reader)
+
+    def release(self) -> None:
+        """The channel ends, whoever ended it: requeue what is unsettled, forget what is uncommitted."""
+        self._throttle.released(self._held_size)
+        self._held = []
+        self._held_size = 0
+        self._rules.release()
+        self.subscriber.close()
+        if self._publisher.transaction is not None:
+            self._publisher.transaction.take()
+
+    def _handle(self, reader: FrameReader) -> None:
+        kind = reader.kind
+        if kind == _BODY:
+            self._publisher.body(reader)
+        elif kind == _HEADER:
+            self._publisher.header(reader)
+        elif kind == _METHOD:
+            if reader.size < 4:
+                raise FrameError(
+                    f"type 1, all octets = {octets_printed(reader.payload())}: unknown_frame", method_index=0
+                )
+            data = reader.data
+            octets = data
+            at = reader.start
+            index = (octets[at] << 24) | (octets[at + 1] << 16) | (octets[at + 2] << 8) | octets[at + 3]
+            self._method_index = index
+            if index == _PUBLISH:
+                if self._throttle.reason:
+                    self._throttle.hold_publisher()
+                    self._hold(reader)
+                else:
+                    self._publisher.method(reader)
+            elif not self._publisher.is_idle():
+                self._publisher.refuse_method()
+            elif index == _ACK and reader.size == _ACK_SIZE and self._publisher.transaction is None:
+                tag = _u64(octets, at + 4)
+                self.subscriber.settle(tag, octets[at + 12] & 1 != 0, _ACKNOWLEDGE)
+            else:
+                self._dispatch(decode_method(reader.payload()))
+        else:
+            raise FrameError(
+                f"type {kind}, all octets = {octets_printed(reader.payload())}: unknown_frame", method_index=0
+            )
+
+    def _handle_later(self, reader: FrameReader) -> None:
+        """A frame for a channel that is closing, waiting, or holding frames already."""
+        if not self.is_closing:
+            self._hold(reader)
+        elif reader.kind == _METHOD:
+            index = int.from_bytes(reader.payload()[:4], "big")
+            if index == methods.ChannelCloseOk.index:
+                self.is_closed = True
+            elif index == methods.ChannelClose.index:
+                self._outbox.method(self.number, methods.ChannelCloseOk())
+
+    def _hold(self, reader: FrameReader) -> None:
+        data = reader.data
+        self._held.append(data[reader.start - _HEAD_SIZE : reader.start + reader.size + 1])
+        self._held_size += reader.size + _HEAD_SIZE + 1
+        self._throttle.held(reader.size + _HEAD_SIZE + 1)
+
+    def _fail(self, error: ChannelException) -> None:
+        """Close the channel because of `error` (0-9-1 §1.5.2.5)."""
+        index = self._method_index if error.method_index is None else error.method_index
+        self.is_closing = True
+        self.release()
+        close = methods.ChannelClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
+        self._outbox.method(self.number, close)
+
+    def _dispatch(self, method: Method) -> None:
+        handler = _HANDLERS.get(type(method))
+        if handler is not None:
+            handler(self, method)
+        elif self._consuming.handles(method):
+            self._consuming.handle(method)
+        elif self._declarations.handles(method):
+            self._run(self._declarations.handle(method))
+        else:
+            raise CommandInvalid("unimplemented method")
+
+    def _run(self, coroutine: Coroutine[Pending, None, None]) -> None:
+        """Run a handler as far as it goes at once."""
+        pending = step(coroutine)
+        if pending is not None:
+            self._is_waiting = True
+            pending.add_done_callback(lambda _: self._go_on(coroutine))
+
+    def _go_on(self, coroutine: Coroutine[Pending, None, None]) -> None:
+        self._is_waiting = False
+        if self.is_closed or self.is_closing:
+            coroutine.close()
+            return
+        try:
+            self._run(coroutine)
+        except ChannelException as error:
+            self._fail(error)
+        self.resume()
+
+    def _close(self, _: Method) -> None:
+        self.release()
+        self.is_closed = True
+        self._outbox.method(self.number, methods.ChannelCloseOk())
+
+    def _flow(self, method: methods.ChannelFlow) -> None:
+        if not method.active:
+            raise AmqpNotImplemented("active=false")
+        self._outbox.method(self.number, methods.ChannelFlowOk(True))
+
+    def _access(self, _: Method) -> None:
+        self._outbox.method(self.number, methods.AccessRequestOk(1))
+
+    def _ack(self, method: methods.BasicAck) -> None:
+        self._settle(method.delivery_tag, method.multiple, ACKNOWLEDGE)
+
+    def _nack(self, method: methods.BasicNack) -> None:
+        self._settle(method.delivery_tag, method.multiple, REQUEUE if method.requeue else REJECT)
+
+    def _reject(self, method: methods.BasicReject) -> None:
+        self._settle(method.delivery_tag, False, REQUEUE if method.requeue else REJECT)
+
+    def _settle(self, tag: int, multiple: bool, how: int) -> None:
+        transaction = self._publisher.transaction
+        if transaction is None:
+            self.subscriber.settle(tag, multiple, how)
+        else:
+            transaction.settle(self.subscriber.unacked.tags(tag, multiple, transaction.settled), how)
+
+    def _recover(self, method: methods.BasicRecover) -> None:
+        if not method.requeue:
+            raise AmqpNotImplemented("requeue=false")
+        self.subscriber.recover()
+        self._outbox.method(self.number, methods.BasicRecoverOk())
+
+    def _recover_async(self, method: methods.BasicRecoverAsync) -> None:
+        if not method.requeue:
+            raise AmqpNotImplemented("requeue=false")
+        self.subscriber.recover()
+
+    def _confirm_select(self, method: methods.ConfirmSelect) -> None:
+        if self.is_transactional:
+            raise PreconditionFailed("cannot switch from tx to confirm mode")
+        if self._publisher.confirms is None:
+            self._publisher.confirms = Confirms(self._outbox, self.number)
+        if not method.no_wait:
+            self._outbox.method(self.number, methods.ConfirmSelectOk())
+
+    def _tx_select(self, _: Method) -> None:
+        if self._publisher.confirms is not None:
+            raise PreconditionFailed("cannot switch from confirm to tx mode")
+        if self._publisher.transaction is None:
+            self._publisher.transaction = Transaction()
+        self._outbox.method(self.number, methods.TxSelectOk())
+
+    def _tx_commit(self, _: Method) -> None:
+        published, settled = self._transaction().take()
+        for message, is_mandatory in published:
+            self._publisher.publish_committed(message, is_mandatory)
+        for tags, how in settled:
+            self.subscriber.settle_all([self.subscriber.unacked.take(tag) for tag in tags], how)
+        self._outbox.method(self.number, methods.TxCommitOk())
+
+    def _tx_rollback(self, _: Method) -> None:
+        self._transaction().take()
+        self._outbox.method(self.number, methods.TxRollbackOk())
+
+    def _transaction(self) -> Transaction:
+        if self._publisher.transaction is None:
+            raise PreconditionFailed("channel is not transactional")
+        return self._publisher.transaction
+
+
+def _u64(octets: bytes, at: int) -> int:
+    high = (octets[at] << 24) | (octets[at + 1] << 16) | (octets[at + 2] << 8) | octets[at + 3]
+    low = (octets[at + 4] << 24) | (octets[at + 5] << 16) | (octets[at + 6] << 8) | octets[at + 7]
+    wide = high
+    return (wide << 32) | low
+
+
+@dataclass(slots=True, kw_only=True)
+class ChannelParts:
+    """What a channel is put together from."""
+
+    outbox: Outbox
+    throttle: Throttle
+    publisher: Publisher
+    subscriber: Subscriber
+    rules: PublishRules
+    consuming: Consuming
+    declarations: Declarations
+    message_size_max: int
+
+
+_HANDLERS: dict[type[Method], Callable[[Channel, Any], None]] = {
+    methods.ChannelClose: Channel._close,
+    methods.ChannelFlow: Channel._flow,
+    methods.AccessRequest: Channel._access,
+    methods.BasicAck: Channel._ack,
+    methods.BasicNack: Channel._nack,
+    methods.BasicReject: Channel._reject,
+    methods.BasicRecover: Channel._recover,
+    methods.BasicRecoverAsync: Channel._recover_async,
+    methods.ConfirmSelect: Channel._confirm_select,
+    methods.TxSelect: Channel._tx_select,
+    methods.TxCommit: Channel._tx_commit,
+    methods.TxRollback: Channel._tx_rollback,
+}

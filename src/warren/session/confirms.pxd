@@ -1,0 +1,19 @@
+cimport cython
+from libc.stdint cimport uint64_t
+
+from warren.model.confirmation cimport Confirmation
+from warren.session.outbox cimport Outbox
+
+cdef class Confirms(Confirmation):
+    cdef readonly uint64_t last
+    cdef Outbox _outbox
+    cdef int _channel_number
+    cdef uint64_t _answered
+    cdef bint _is_waiting
+    cdef dict _due
+    cdef set _ahead
+    cdef set _refused
+
+    cpdef uint64_t next(self) except 0
+    cpdef flush(self)
+    cdef _answer_later(self)

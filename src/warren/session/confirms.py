@@ -1,0 +1,112 @@
+"""Publish sequences -> ack and nack, coalesced (RabbitMQ's confirm.select).
+
+Everything up to `_answered` was answered. What is settled since waits for `flush`, once per turn, which sends
+one frame for each run of equal answers. RabbitMQ marks its nacks with multiple and requeue; so do we.
+"""
+
+from warren.model.confirmation import Confirmation
+from warren.session.outbox import Outbox
+from warren.wire.methods import BasicAck, BasicNack
+
+
+class Confirms(Confirmation):
+    """The publish numbers of one channel in confirm mode."""
+
+    __slots__ = (
+        "_ahead",
+        "_answered",
+        "_channel_number",
+        "_due",
+        "_is_waiting",
+        "_outbox",
+        "_refused",
+        "last",
+    )
+
+    def __init__(self, outbox: Outbox, channel_number: int) -> None:
+        self._outbox = outbox
+        self._channel_number = channel_number
+        # The number of the latest publish; the first is 1.
+        self.last = 0
+        self._answered = 0
+        # True while the outbox knows that there is something to answer.
+        self._is_waiting = False
+        # Number -> answers that are due, in the order of the numbers.
+        self._due: dict[int, int] = {}
+        # Settled while a lower number was due, and answered already.
+        self._ahead: set[int] = set()
+        # Refused, and not answered yet.
+        self._refused: set[int] = set()
+
+    def next(self) -> int:
+        """The number of the message that is being published."""
+        self.last += 1
+        if not self._is_waiting:
+            self._answer_later()
+        return self.last
+
+    def expect(self, sequence: int) -> None:
+        """One more answer is due for `sequence`."""
+        self._due[sequence] = self._due.get(sequence, 0) + 1
+
+    def done(self, sequence: int) -> None:
+        """One of the answers due for `sequence`: safe."""
+        if not self._is_waiting:
+            self._answer_later()
+        due = self._due[sequence] - 1
+        if due:
+            self._due[sequence] = due
+        else:
+            del self._due[sequence]
+            if self._due and next(iter(self._due)) < sequence:
+                self._answer_ahead(sequence)
+
+    def refused(self, sequence: int) -> None:
+        """One of the answers due for `sequence`, or the only one: refused."""
+        self._refused.add(sequence)
+        if sequence in self._due:
+            self.done(sequence)
+
+    def flush(self) -> None:
+        """Answer what is settled."""
+        self._is_waiting = False
+        settled = next(iter(self._due)) - 1 if self._due else self.last
+        if settled <= self._answered:
+            return
+        if not self._refused:
+            self._ack(settled, settled - self._answered > 1)
+        else:
+            self._answer_runs(settled)
+        self._answered = settled
+        if self._ahead:
+            self._ahead = {sequence for sequence in self._ahead if sequence > settled}
+
+    def _answer_later(self) -> None:
+        self._is_waiting = True
+        self._outbox.answer_later(self)
+
+    def _answer_runs(self, settled: int) -> None:
+        start = self._answered + 1
+        while start <= settled:
+            is_refused = start in self._refused
+            end = start
+            while end < settled and (end + 1 in self._refused) == is_refused:
+                end += 1
+            if is_refused:
+                self._refused.difference_update(range(start, end + 1))
+                self._outbox.method(self._channel_number, BasicNack(end, True, True))
+            else:
+                self._ack(end, end > start)
+            start = end + 1
+
+    def _answer_ahead(self, sequence: int) -> None:
+        """Do not let a message that is settled wait for one that is not."""
+        self._ahead.add(sequence)
+        if sequence in self._refused:
+            self._refused.discard(sequence)
+            self._outbox.method(self._channel_number, BasicNack(sequence, False, True))
+        else:
+            self._ack(sequence, False)
+
+    def _ack(self, sequence: int, multiple: bool) -> None:
+        self._outbox.method(self._channel_number, BasicAck(sequence, multiple))

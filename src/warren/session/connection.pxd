@@ -1,0 +1,42 @@
+cimport cython
+from libc.stdint cimport int64_t
+
+from warren.session.channel cimport Channel
+from warren.session.outbox cimport Outbox
+from warren.session.throttle cimport Throttle
+from warren.vhost.vhost cimport VirtualHost
+from warren.wire.frames cimport FrameReader
+
+cdef int _HEARTBEAT
+cdef int _METHOD
+
+cdef class Connection:
+    cdef readonly object server
+    cdef readonly object peer
+    cdef readonly Outbox outbox
+    cdef readonly Throttle throttle
+    cdef readonly object state
+    cdef readonly int64_t connected_at
+    cdef readonly object domain
+    cdef readonly object login
+    cdef readonly str id
+    cdef VirtualHost _vhost
+    cdef int64_t _now
+    cdef bint _is_open
+    cdef bint _is_deaf
+    cdef int64_t _octets_received
+    cdef bytes _greeting
+    cdef object _handshake
+    cdef object _heartbeat
+    cdef object _closing_deadline
+    cdef object _timeout_check
+    cdef FrameReader _reader
+    cdef dict _channels
+    cdef Channel _channel
+
+    cpdef receive(self, bytes data, int64_t now)
+    @cython.locals(reader=FrameReader, number=cython.int, channel=Channel)
+    cdef _obey(self)
+    @cython.locals(channel=Channel)
+    cdef _obey_other(self, FrameReader reader)
+    cdef _forget(self, Channel channel)

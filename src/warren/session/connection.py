@@ -1,0 +1,442 @@
+"""One client: channels by number, channel 0, and how it ends.
+
+    HANDSHAKE ── open-ok ──▶ OPEN ── close from either side ──▶ CLOSING ── close-ok, or too late ──▶ FINISHED
+
+While CLOSING, everything but close and close-ok is passed over (0-9-1 §1.4.2.7). Exceptions that end the
+connection are caught in `receive`, and nowhere else.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+
+from warren import limits
+from warren.errors import (
+    AmqpError,
+    ChannelNumberError,
+    ConnectionForced,
+    FrameError,
+    InternalError,
+    UnexpectedFrame,
+)
+from warren.session.channel import Channel
+from warren.session.closing import close_text
+from warren.session.domain import Domain, Login
+from warren.session.handshake import PROTOCOL_HEADER, PROTOCOL_HEADER_SIZE, Handshake
+from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, Pulse
+from warren.session.opening import open_channel
+from warren.session.outbox import Outbox
+from warren.session.peer import Peer
+from warren.session.server import Server
+from warren.session.subscriber import Subscriber
+from warren.session.throttle import Throttle
+from warren.session.wake import Wake
+from warren.vhost.errand import run
+from warren.vhost.vhost import VirtualHost
+from warren.wire import methods
+from warren.wire.erlang import octets_printed
+from warren.wire.frames import HEARTBEAT, METHOD, FrameReader
+from warren.wire.methods import decode_method
+
+_HEARTBEAT = HEARTBEAT
+_METHOD = METHOD
+_CHANNEL_OPEN = methods.ChannelOpen.index
+# After a broken frame, frames cannot be told apart any more: only this one is looked for.
+_CLOSE_OK_FRAME = b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x33\xce"
+
+
+class State(Enum):
+    """RabbitMQ's names, which its texts and its management API use."""
+
+    HANDSHAKE = "starting"
+    OPEN = "running"
+    CLOSING = "closing"
+    FINISHED = "closed"
+
+
+class Connection:
+    """The protocol of one client, below the waterline."""
+
+    __slots__ = (
+        "_channel", "_channels", "_closing_deadline", "_greeting", "_handshake", "_heartbeat", "_is_deaf",
+        "_is_open", "_now", "_octets_received", "_reader", "_timeout_check", "_vhost", "connected_at",
+        "domain", "id", "login", "outbox", "peer", "server", "state", "throttle",
+    )  # fmt: skip
+
+    def __init__(self, server: Server, peer: Peer, wake: Wake, now: int) -> None:
+        self.server = server
+        self.peer = peer
+        self.outbox = Outbox(self, wake)
+        self.throttle = Throttle(self.outbox, server.blocked_reason)
+        self.state = State.HANDSHAKE
+        self.connected_at = now
+        # Where it is and who it is, once it is open.
+        self.domain: Domain | None = None
+        self.login: Login | None = None
+        # Names it among all connections since the start: an exclusive queue belongs to it.
+        self.id = server.next_id()
+        self._now = now
+        self._vhost: VirtualHost = None  # type: ignore[assignment]
+        self._is_open = False
+        self._is_deaf = False
+        self._octets_received = 0
+        self._greeting = b""
+        self._handshake: Handshake | None = Handshake(server.gate, peer, server.settings.handshake, now)
+        self._heartbeat: Heartbeat | None = None
+        self._closing_deadline: int | None = None
+        self._timeout_check: int | None = None
+        self._reader = FrameReader()
+        self._channels: dict[int, Channel] = {}
+        # The channel of the last frame.
+        self._channel: Channel | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True once the handshake is complete."""
+        return self._is_open
+
+    @property
+    def is_finished(self) -> bool:
+        """True when all that is left is to write what `take_output` gives and close the socket."""
+        return self.state is State.FINISHED
+
+    @property
+    def is_reading_paused(self) -> bool:
+        """True while nothing more may be read from this client."""
+        return self.throttle.is_reading_paused
+
+    @property
+    def channels(self) -> dict[int, Channel]:
+        """Its channels by number."""
+        return self._channels
+
+    def receive(self, data: bytes, now: int) -> None:
+        """Obey the octets of one read; raises nothing."""
+        self._octets_received += len(data)
+        self._now = now
+        try:
+            if self._is_open:
+                self._vhost.now = now
+                self._reader.feed(data)
+                self._obey()
+            else:
+                self._receive_early(data)
+        except AmqpError as error:
+            self._fail(error)
+        except Exception as error:
+            self.server.report(f"unexpected {type(error).__name__} in connection {self.peer.name}")
+            self._fail(InternalError(method_index=0))
+
+    def take_output(self) -> list[bytes]:
+        """What is to be written now, in order."""
+        return self.outbox.take()
+
+    def pause_output(self) -> None:
+        """The socket takes nothing more: give the consumers nothing more."""
+        self.outbox.is_paused = True
+
+    def resume_output(self, now: int) -> None:
+        """The socket takes more again."""
+        self.outbox.is_paused = False
+        self.output_written(now)
+
+    def output_written(self, now: int) -> None:
+        """There is room in the outbox: let the consumers that it held back go on."""
+        self._now = now
+        if self._is_open:
+            self._vhost.now = now
+        for subscriber in self.outbox.take_held_back():
+            held: Subscriber = subscriber  # type: ignore[assignment]
+            held.resume()
+
+    def deadline(self) -> int | None:
+        """When `expire` wants to be called (ms); None when it need not be."""
+        if self._handshake is not None:
+            return self._handshake.deadline()
+        if self._closing_deadline is not None:
+            return self._closing_deadline
+        beat = self._heartbeat.deadline() if self._heartbeat is not None else None
+        check = self._timeout_check
+        if beat is None or check is None:
+            return beat if check is None else check
+        return min(beat, check)
+
+    def expire(self, now: int) -> None:
+        """A deadline has passed: heartbeats, hung handshakes and closes, deliveries held too long."""
+        self._now = now
+        if self._handshake is not None:
+            if self._handshake.is_expired(now):
+                self._finish()
+        elif self._closing_deadline is not None:
+            if now >= self._closing_deadline:
+                self._finish()
+        else:
+            self._expire_open(now)
+
+    def close(self, error: ConnectionForced) -> None:
+        """The broker ends the connection: shutdown, an operator, or a limit."""
+        error.method_index = 0
+        self._fail(error)
+
+    def block(self, reason: str) -> None:
+        """Hold up what is published, for `reason`; an empty one lets it go on."""
+        self.throttle.block(reason)
+        if not reason:
+            for channel in list(self._channels.values()):
+                self._guard(channel.resume)
+
+    def lost(self, now: int) -> None:
+        """The socket is gone."""
+        self._now = now
+        self._release()
+        self._handshake = None
+        self.state = State.FINISHED
+
+    def _receive_early(self, data: bytes) -> None:
+        """Octets before the connection is open, or after it began to close."""
+        if self.state is State.HANDSHAKE and self._greeting is not None and len(self._greeting) < 8:
+            data = self._greet(data)
+        if self._is_deaf:
+            if _CLOSE_OK_FRAME in data:
+                self._finish()
+            return
+        if data or self.state is not State.HANDSHAKE:
+            self._reader.feed(data)
+            self._obey()
+
+    def _greet(self, data: bytes) -> bytes:
+        """Take the protocol header; answers what lies behind it."""
+        needed = PROTOCOL_HEADER_SIZE - len(self._greeting)
+        self._greeting += data[:needed]
+        if len(self._greeting) < PROTOCOL_HEADER_SIZE:
+            return b""
+        handshake = self._handshake
+        assert handshake is not None
+        answers = handshake.receive_header(self._greeting)
+        if not answers:
+            self.outbox.raw(PROTOCOL_HEADER)
+            self._finish()
+            self._is_deaf = True
+            return b""
+        for answer in answers:
+            self.outbox.method(0, answer)
+        return data[needed:]
+
+    def _obey(self) -> None:
+        """Obey every whole frame that was fed."""
+        reader = self._reader
+        while reader.advance():
+            number = reader.channel
+            channel = self._channel
+            if (
+                channel is not None
+                and channel.number == number
+                and reader.kind != _HEARTBEAT
+                and self._is_open
+            ):
+                channel.handle(reader)
+                if channel.is_closed:
+                    self._forget(channel)
+            else:
+                self._obey_other(reader)
+
+    def _obey_other(self, reader: FrameReader) -> None:
+        """A frame that is not for the channel of the frame before."""
+        if not self._is_open:
+            self._obey_unopened(reader)
+        elif reader.kind == _HEARTBEAT:
+            self._check_heartbeat(reader)
+        elif reader.channel == 0:
+            self._obey_channel_0(reader)
+        else:
+            channel = self._channels.get(reader.channel)
+            if channel is None:
+                channel = self._open_channel(reader)
+            else:
+                self._channel = channel
+                if reader.kind == _METHOD and _index_of(reader) == _CHANNEL_OPEN and not channel.is_closing:
+                    raise ChannelNumberError("second 'channel.open' seen", method_index=_CHANNEL_OPEN)
+                channel.handle(reader)
+            if channel.is_closed:
+                self._forget(channel)
+
+    def _obey_unopened(self, reader: FrameReader) -> None:
+        """A frame of the handshake, or one that came too late."""
+        if self.state is State.CLOSING:
+            self._obey_closing(reader)
+            return
+        handshake = self._handshake
+        if handshake is None or handshake.deadline() is None or self._is_deaf:
+            return
+        if reader.kind == _HEARTBEAT:
+            self._check_heartbeat(reader)
+            return
+        if reader.channel or reader.kind != _METHOD:
+            octets = octets_printed(reader.payload())
+            raise UnexpectedFrame(f"type {reader.kind}, all octets = {octets}", method_index=0)
+        for answer in handshake.handle(decode_method(reader.payload()), self._now):
+            self.outbox.method(0, answer)
+        reader.frame_size_max = handshake.frame_size_max
+        if handshake.is_complete:
+            self._open(handshake)
+
+    def _open(self, handshake: Handshake) -> None:
+        """The handshake is complete."""
+        self.domain = self.server.domains[handshake.vhost]
+        self.login = Login.from_handshake(handshake)
+        self.outbox.frame_size_max = handshake.frame_size_max
+        self._heartbeat = Heartbeat(handshake.heartbeat_s, self._now)
+        self._handshake = None
+        self._is_open = True
+        self.state = State.OPEN
+        self.throttle.tells = "connection.blocked" in handshake.capabilities
+        if self.server.settings.consumer_timeout_ms is not None:
+            self._timeout_check = self._now + self._timeout_interval()
+        self._vhost = self.domain.vhost
+        self._vhost.now = self._now
+        self.server.opened(self)
+
+    def _open_channel(self, reader: FrameReader) -> Channel:
+        """The first frame for a channel number: it must be channel.open."""
+        index = _index_of(reader) if reader.kind == _METHOD else 0
+        if index != _CHANNEL_OPEN:
+            raise ChannelNumberError("expected 'channel.open'", method_index=index)
+        decode_method(reader.payload())
+        channel = open_channel(self, reader.channel)
+        self._channels[reader.channel] = channel
+        self._channel = channel
+        self.server.channel_opened(self)
+        self.outbox.method(reader.channel, methods.ChannelOpenOk())
+        return channel
+
+    def _forget(self, channel: Channel) -> None:
+        self._channels.pop(channel.number, None)
+        self._channel = None
+        self.server.channels_closed(self, 1)
+
+    def _obey_channel_0(self, reader: FrameReader) -> None:
+        """A method of class connection on an open connection."""
+        if reader.kind != _METHOD:
+            octets = octets_printed(reader.payload())
+            raise UnexpectedFrame(f"type {reader.kind}, all octets = {octets}", method_index=0)
+        if reader.size < 4:
+            octets = octets_printed(reader.payload())
+            raise FrameError(f"type 1, all octets = {octets}: unknown_frame", method_index=0)
+        method = decode_method(reader.payload())
+        if isinstance(method, methods.ConnectionClose):
+            self._release()
+            self.outbox.method(0, methods.ConnectionCloseOk())
+            self._finish()
+        elif isinstance(method, methods.ConnectionUpdateSecret):
+            self._update_secret(method)
+        else:
+            raise ChannelNumberError(
+                "unexpected method in connection state running", method_index=method.index
+            )
+
+    def _update_secret(self, _: methods.ConnectionUpdateSecret) -> None:
+        """Credentials that do not expire need no renewal: take note, as RabbitMQ does without OAuth."""
+        self.outbox.method(0, methods.ConnectionUpdateSecretOk())
+
+    def _obey_closing(self, reader: FrameReader) -> None:
+        if reader.kind != _METHOD or reader.channel:
+            return
+        index = _index_of(reader)
+        if index == methods.ConnectionCloseOk.index:
+            self._finish()
+        elif index == methods.ConnectionClose.index:
+            self.outbox.method(0, methods.ConnectionCloseOk())
+
+    def _check_heartbeat(self, reader: FrameReader) -> None:
+        octets = octets_printed(reader.payload())
+        if reader.channel:
+            raise UnexpectedFrame(f"type 8, all octets = {octets}", method_index=0)
+        if reader.size:
+            raise FrameError(f"type 8, all octets = {octets}: unknown_frame", method_index=0)
+
+    def _expire_open(self, now: int) -> None:
+        self._vhost.now = now
+        heartbeat = self._heartbeat
+        if heartbeat is not None:
+            pulse = heartbeat.due(now, self._octets_received, self.outbox.total)
+            if pulse is Pulse.SEND:
+                self.outbox.raw(HEARTBEAT_FRAME)
+            elif pulse is Pulse.DEAD:
+                self.server.report(f"missed heartbeats from connection {self.peer.name}")
+                self._release()
+                self._finish()
+                return
+        if self._timeout_check is not None and now >= self._timeout_check:
+            self._timeout_check = now + self._timeout_interval()
+            for channel in list(self._channels.values()):
+                self._guard(lambda channel=channel: self._time_out(channel, now))  # type: ignore[misc]
+
+    def _time_out(self, channel: Channel, now: int) -> None:
+        """Cancel the consumers of `channel` that hold a delivery too long, and no other."""
+        timeout = self.server.settings.consumer_timeout_ms
+        assert timeout is not None
+        while True:
+            consumer = channel.subscriber.time_out(now - timeout)
+            if consumer is None:
+                return
+            self.server.report(
+                f"consumer '{consumer.tag}' on channel {channel.number} of connection {self.peer.name} "
+                f"held a delivery for more than {timeout} ms: cancelled"
+            )
+
+    def _timeout_interval(self) -> int:
+        """How often to look for deliveries that are held too long (ms)."""
+        timeout = self.server.settings.consumer_timeout_ms
+        assert timeout is not None
+        return max(min(timeout // 4, limits.CONSUMER_TIMEOUT_CHECK_MS), 50)
+
+    def _guard(self, action: Callable[[], None]) -> None:
+        """Run what came from no frame, with the same end for its exceptions."""
+        try:
+            action()
+        except AmqpError as error:
+            self._fail(error)
+        except Exception as error:
+            self.server.report(f"unexpected {type(error).__name__} in connection {self.peer.name}")
+            self._fail(InternalError(method_index=0))
+
+    def _fail(self, error: AmqpError) -> None:
+        """End the connection because of `error` (0-9-1 §1.4.2.5)."""
+        if self.state in (State.CLOSING, State.FINISHED):
+            self._is_deaf = True
+            return
+        if self._handshake is not None and not self._handshake.refuse(error, self._now):
+            self._is_deaf = True
+            return
+        self._handshake = None
+        self._release()
+        index = error.method_index or 0
+        close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
+        self.outbox.method(0, close)
+        self.state = State.CLOSING
+        self._is_deaf = isinstance(error, FrameError)
+        wait = limits.BROKEN_CLOSING_MS if self._is_deaf else limits.CLOSING_MS
+        self._closing_deadline = self._now + wait
+
+    def _release(self) -> None:
+        """Nothing of this connection is left in the virtual host."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self.server.channels_closed(self, len(self._channels))
+        for channel in self._channels.values():
+            channel.release()
+        self._channels.clear()
+        self._channel = None
+        self.server.closed(self)
+        assert self.domain is not None
+        run(self.domain.declaring.remove_exclusive(self.id))
+
+    def _finish(self) -> None:
+        self._handshake = None
+        self._closing_deadline = None
+        self.state = State.FINISHED
+
+
+def _index_of(reader: FrameReader) -> int:
+    """Class and method id of the method frame under the cursor; 0 if it is too short to have them."""
+    return int.from_bytes(reader.payload()[:4], "big") if reader.size >= 4 else 0

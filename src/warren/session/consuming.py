@@ -1,0 +1,127 @@
+"""The cold half of consuming: basic.qos, consume, cancel and get, with their checks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from warren.errors import AmqpNotImplemented, PreconditionFailed
+from warren.model.names import generated_name
+from warren.queues.classic import ClassicQueue
+from warren.session.outbox import Outbox
+from warren.session.publishing import REPLY_TO, PublishRules, reply_octets_count
+from warren.session.subscriber import Subscriber, Subscription
+from warren.vhost.declaring import Declaring
+from warren.vhost.requester import Requester
+from warren.vhost.vhost import VirtualHost
+from warren.wire import methods
+from warren.wire.method import Method
+from warren.wire.table import type_name
+
+_TAG_OCTETS = 16
+
+
+class Consuming:
+    """Starts and ends what one channel consumes."""
+
+    __slots__ = ("_declaring", "_outbox", "_random_octets", "_requester", "_rules", "_subscriber", "_vhost")
+
+    def __init__(
+        self, vhost: VirtualHost, subscriber: Subscriber, rules: PublishRules, *, context: "ConsumeContext"
+    ) -> None:
+        self._vhost = vhost
+        self._subscriber = subscriber
+        self._outbox: Outbox = subscriber.outbox
+        self._rules = rules
+        self._declaring = context.declaring
+        self._requester = context.requester
+        self._random_octets = context.random_octets
+
+    def handles(self, method: Method) -> bool:
+        """True for the methods of this half."""
+        return type(method) in _HANDLERS
+
+    def handle(self, method: Method) -> None:
+        """Obey `method`."""
+        _HANDLERS[type(method)](self, method)
+
+    def _qos(self, method: methods.BasicQos) -> None:
+        if method.prefetch_size:
+            raise AmqpNotImplemented(f"prefetch_size!=0 ({method.prefetch_size})")
+        self._subscriber.set_prefetch(method.prefetch_count, is_global=method.is_global)
+        self._send(methods.BasicQosOk())
+
+    def _consume(self, method: methods.BasicConsume) -> None:
+        if method.queue == REPLY_TO:
+            self._consume_replies(method)
+            return
+        tag = self._tag(method.consumer_tag)
+        queue = self._queue(method.queue)
+        consumer = Subscription(
+            self._subscriber,
+            tag,
+            no_ack=method.no_ack,
+            is_exclusive=method.exclusive,
+            priority=self._priority(method, queue),
+        )
+        queue.check_consumer(consumer)
+        if not method.no_wait:
+            self._send(methods.BasicConsumeOk(tag))
+        self._subscriber.consume(queue, consumer)
+
+    def _consume_replies(self, method: methods.BasicConsume) -> None:
+        if not method.no_ack:
+            raise PreconditionFailed("reply consumer cannot acknowledge")
+        tag = self._tag(method.consumer_tag)
+        consumer = Subscription(self._subscriber, tag, no_ack=True, is_exclusive=False, priority=0)
+        self._rules.open_reply(consumer, self._random_octets(reply_octets_count()))
+        if not method.no_wait:
+            self._send(methods.BasicConsumeOk(tag))
+
+    def _cancel(self, method: methods.BasicCancel) -> None:
+        if not self._rules.close_reply(method.consumer_tag):
+            self._subscriber.cancel(method.consumer_tag)
+        if not method.no_wait:
+            self._send(methods.BasicCancelOk(method.consumer_tag))
+
+    def _get(self, method: methods.BasicGet) -> None:
+        if not self._subscriber.get(self._queue(method.queue), method.no_ack):
+            self._send(methods.BasicGetEmpty(""))
+
+    def _tag(self, tag: str) -> str:
+        self._subscriber.check_tag(tag)
+        return tag or generated_name("amq.ctag", self._random_octets(_TAG_OCTETS))
+
+    def _queue(self, name: str) -> ClassicQueue:
+        """The queue that is meant, which the user may read and which belongs to no other connection."""
+        name = self._requester.stripped_queue(name)
+        self._requester.authorizer.check_read_queue(name)
+        return self._declaring.live_queue(self._requester, name)
+
+    def _priority(self, method: methods.BasicConsume, queue: ClassicQueue) -> int:
+        priority = method.arguments.get("x-priority", 0)
+        if isinstance(priority, bool) or not isinstance(priority, int):
+            raise PreconditionFailed(
+                f"invalid arg 'x-priority' for queue '{queue.name}' in vhost '{self._vhost.name}': "
+                f'"expected integer, got {type_name(priority)}"'
+            )
+        return priority
+
+    def _send(self, method: Method) -> None:
+        self._outbox.method(self._subscriber.channel_number, method)
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumeContext:
+    """Who consumes, how queues are found, and where chance comes from."""
+
+    declaring: Declaring[ClassicQueue]
+    requester: Requester
+    random_octets: Callable[[int], bytes]
+
+
+_HANDLERS: dict[type[Method], Callable[[Consuming, Any], None]] = {
+    methods.BasicQos: Consuming._qos,
+    methods.BasicConsume: Consuming._consume,
+    methods.BasicCancel: Consuming._cancel,
+    methods.BasicGet: Consuming._get,
+}

@@ -1,0 +1,119 @@
+"""Where a connection is and who it is, once it is open."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warren.access.authorize import Authorizer
+from warren.metadata.events import Event, PermissionsChanged, UserChanged, UserRemoved
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import Proposals
+from warren.metadata.records import QueueRecord
+from warren.model.arguments import QueueSettings
+from warren.queues.classic import ClassicQueue
+from warren.routing.router import Router
+from warren.session.handshake import Handshake
+from warren.vhost.declaring import Declaring
+from warren.vhost.errand import run
+from warren.vhost.topology import LiveParts, Topology
+from warren.vhost.vhost import VirtualHost
+from warren.vhost.wiring import Wiring
+
+# RabbitMQ's tag of users who may give any user-id.
+_IMPERSONATOR = "impersonator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """What the handshake agreed on."""
+
+    user: str
+    channels_max: int
+    capabilities: frozenset[str]
+    client_properties: dict[str, object]
+    mechanism: str
+
+    @classmethod
+    def from_handshake(cls, handshake: Handshake) -> "Login":
+        """The results of a complete handshake."""
+        return cls(
+            user=handshake.user,
+            channels_max=handshake.channels_max,
+            capabilities=handshake.capabilities,
+            client_properties=handshake.client_properties,
+            mechanism=handshake.mechanism,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """One virtual host with all that a session needs to work in it."""
+
+    vhost: VirtualHost
+    topology: Topology[ClassicQueue]
+    declaring: Declaring[ClassicQueue]
+    wiring: Wiring[ClassicQueue]
+    metadata: Metadata
+
+    @classmethod
+    def open(cls, name: str, metadata: Metadata, proposals: Proposals, world: "DomainWorld") -> "Domain":
+        """The virtual host `name` of `metadata`, alive."""
+        router = Router(name)
+        vhost = VirtualHost(name, router, world.now)
+
+        def make_queue(record: QueueRecord, settings: QueueSettings) -> ClassicQueue:
+            queue = ClassicQueue(record.name, name, vhost, settings)
+            queue.owner = record.owner
+            queue.is_auto_delete = record.auto_delete
+            return queue
+
+        parts = LiveParts(
+            router=router, queues=vhost.queues, make_queue=make_queue, random_octets=world.random_octets
+        )
+        topology = Topology(metadata, name, parts)
+        declaring = Declaring(metadata, proposals, topology, world.random_octets)
+        vhost.queue_unused = lambda queue: run(_remove(declaring, queue))
+        domain = cls(
+            vhost=vhost,
+            topology=topology,
+            declaring=declaring,
+            wiring=Wiring(metadata, proposals, topology),
+            metadata=metadata,
+        )
+        metadata.listen(domain.heed)
+        return domain
+
+    def close(self) -> None:
+        """The virtual host is gone."""
+        self.metadata.ignore(self.heed)
+        self.topology.close()
+
+    def heed(self, event: Event) -> None:
+        """What users may do has changed, perhaps: publishers must ask again."""
+        if isinstance(event, UserChanged | UserRemoved | PermissionsChanged):
+            self.vhost.permission_generation += 1
+
+    def authorizer(self, user: str) -> Authorizer:
+        """Who says what `user` may do here; one for each channel, as it remembers its answers."""
+        return Authorizer(self.metadata, user, self.vhost.name)
+
+    def may_impersonate(self, user: str) -> bool:
+        """True if `user` may publish in the name of others."""
+        known = self.metadata.users.by_name.get(user)
+        return known is not None and _IMPERSONATOR in known.tags
+
+    def channels_max_of(self, user: str) -> int | None:
+        """How many channels `user` may have open, over all connections; None for no limit."""
+        known = self.metadata.users.by_name.get(user)
+        return None if known is None else known.limit("max-channels")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainWorld:
+    """What a virtual host needs from above the waterline."""
+
+    random_octets: Callable[[int], bytes]
+    now: int
+
+
+async def _remove(declaring: Declaring[ClassicQueue], queue: ClassicQueue) -> None:
+    await declaring.remove_queue(queue.name)

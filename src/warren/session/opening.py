@@ -1,0 +1,68 @@
+"""What a channel is put together from, when it is opened."""
+
+from typing import TYPE_CHECKING
+
+from warren.errors import NotAllowed
+from warren.session.channel import Channel, ChannelParts
+from warren.session.consuming import ConsumeContext, Consuming
+from warren.session.declarations import Declarations
+from warren.session.publisher import Publisher
+from warren.session.publishing import PublishRules
+from warren.session.subscriber import Subscriber
+from warren.vhost.requester import Requester
+
+if TYPE_CHECKING:
+    from warren.session.connection import Connection
+
+
+def open_channel(connection: "Connection", number: int) -> Channel:
+    """A new channel of an open connection. NotAllowed over a limit."""
+    domain, login = connection.domain, connection.login
+    assert domain is not None
+    assert login is not None
+    _check_limits(connection)
+    vhost = domain.vhost
+    outbox = connection.outbox
+    authorizer = domain.authorizer(login.user)
+    requester = Requester(authorizer, connection.id)
+    rules = PublishRules(
+        vhost.router, authorizer, login.user, may_impersonate=domain.may_impersonate(login.user)
+    )
+    subscriber = Subscriber(
+        vhost, outbox, number, sends_cancel="consumer_cancel_notify" in login.capabilities
+    )
+    context = ConsumeContext(
+        declaring=domain.declaring, requester=requester, random_octets=connection.server.random_octets
+    )
+    parts = ChannelParts(
+        outbox=outbox,
+        throttle=connection.throttle,
+        publisher=Publisher(vhost, outbox, number, rules.admit),
+        subscriber=subscriber,
+        rules=rules,
+        consuming=Consuming(vhost, subscriber, rules, context=context),
+        declarations=Declarations(domain, requester, outbox, number),
+        message_size_max=connection.server.settings.message_size_max,
+    )
+    return Channel(number, parts)
+
+
+def _check_limits(connection: "Connection") -> None:
+    """NotAllowed for one channel more than was negotiated, or than the user may have (RabbitMQ's texts)."""
+    domain, login = connection.domain, connection.login
+    assert domain is not None
+    assert login is not None
+    count = len(connection.channels)
+    if login.channels_max and count >= login.channels_max:
+        raise NotAllowed(
+            f"number of channels opened ({count}) has reached the negotiated channel_max "
+            f"({login.channels_max})",
+            method_index=0,
+        )
+    limit = domain.channels_max_of(login.user)
+    if limit is not None and 0 <= limit <= connection.server.channels_of(login.user):
+        raise NotAllowed(
+            f"number of channels opened for user '{login.user}' has reached the maximum allowed user limit "
+            f"of ({limit})",
+            method_index=0,
+        )

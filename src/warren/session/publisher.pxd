@@ -1,0 +1,68 @@
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from warren.model.message cimport Message, new_message
+from warren.session.confirms cimport Confirms
+from warren.session.outbox cimport Outbox
+from warren.vhost.vhost cimport VirtualHost
+from warren.wire.frames cimport FrameReader
+from warren.wire.properties cimport PropertyScan
+
+cdef int _METHOD
+cdef int _HEADER
+cdef int _BODY
+cdef int _REFUSED
+cdef int _UNROUTED
+cdef int _PERSISTENT
+cdef int _HAS_HEADERS
+cdef int _HAS_EXPIRATION
+cdef Py_ssize_t _ADDRESS_AT
+cdef int _MANDATORY
+cdef int _IMMEDIATE
+cdef Py_ssize_t _HEADER_SIZE_MIN
+
+@cython.final
+cdef class Publisher:
+    cdef VirtualHost _vhost
+    cdef Outbox _outbox
+    cdef int _channel_number
+    cdef object _admit
+    cdef uint64_t _admitted_generation
+    cdef dict _known
+    cdef bint _is_admitted
+    cdef public object check_properties
+    cdef public Confirms confirms
+    cdef public object transaction
+    cdef public int64_t size_max
+    cdef int _due
+    cdef bytes _address
+    cdef bint _is_mandatory
+    cdef bytes _header_data
+    cdef Py_ssize_t _header_at
+    cdef Py_ssize_t _header_size
+    cdef int64_t _body_size
+    cdef int64_t _received
+    cdef list _pieces
+    cdef PropertyScan _scan
+
+    cpdef bint is_idle(self)
+    cpdef refuse_method(self)
+    @cython.locals(data=bytes, octets='const unsigned char*', start=Py_ssize_t, bits_at=Py_ssize_t,
+                   address=bytes, bits=cython.int)
+    cpdef method(self, FrameReader reader)
+    @cython.locals(data=bytes, octets='const unsigned char*', at=Py_ssize_t, size=Py_ssize_t, body_size=uint32_t)
+    cpdef header(self, FrameReader reader)
+    @cython.locals(data=bytes, octets='const unsigned char*', size=Py_ssize_t)
+    cpdef body(self, FrameReader reader)
+    @cython.locals(octets='const unsigned char*', size=Py_ssize_t)
+    cdef _assemble(self, FrameReader reader)
+    @cython.locals(vhost=VirtualHost, message=Message, confirms=Confirms, outcome=cython.int, sequence=uint64_t)
+    cdef _publish(self, bytes content)
+    @cython.locals(scan=PropertyScan, flags=cython.int)
+    cdef Message _describe(self, Message message)
+    cdef _return(self, Message message)
+    @cython.locals(data=bytes, octets='const unsigned char*', key_at=Py_ssize_t, address=bytes)
+    cdef _take_address(self, FrameReader reader, Py_ssize_t start, Py_ssize_t bits_at)
+    cdef _admit_address(self)
+    @cython.locals(octets=bytes)
+    cdef _keep_header(self)

@@ -1,0 +1,309 @@
+"""The publishing half of a channel: method, header and body octets become a message, and an answer.
+
+The three frames of a small message lie behind one another in one read, and leave as one slice of it. What is
+said in them is looked at once: the address is compared with the last one, the properties are walked over.
+"""
+
+from collections.abc import Callable
+
+from warren.errors import AmqpNotImplemented, FrameError, PreconditionFailed, UnexpectedFrame
+from warren.limits import PUBLISHER_ADDRESSES_MAX
+from warren.model.message import (
+    HAS_EXPIRATION,
+    HAS_HEADERS,
+    PERSISTENT,
+    Message,
+    frame_content,
+    new_message,
+)
+from warren.queues.queue import REFUSED
+from warren.session.confirms import Confirms
+from warren.session.outbox import Outbox
+from warren.session.transaction import Transaction
+from warren.vhost.vhost import UNROUTED, VirtualHost
+from warren.wire.erlang import octets_printed
+from warren.wire.frames import FrameReader
+from warren.wire.methods import BasicPublish
+from warren.wire.properties import PropertyScan
+
+# What is due next.
+_METHOD = 0
+_HEADER = 1
+_BODY = 2
+
+_REFUSED = REFUSED
+_UNROUTED = UNROUTED
+_PERSISTENT = PERSISTENT
+_HAS_HEADERS = HAS_HEADERS
+_HAS_EXPIRATION = HAS_EXPIRATION
+_PUBLISH_INDEX = BasicPublish.index
+
+# basic.publish: ids, reserved-1, then exchange and routing key, then one octet of bits.
+_ADDRESS_AT = 6
+_MANDATORY = 1
+_IMMEDIATE = 2
+# Content header: class, weight, body size, flags.
+_HEADER_SIZE_MIN = 14
+
+# basic.return's arguments up to the exchange: 312, NO_ROUTE (0-9-1 §1.8.3.9).
+_RETURN_HEAD = b"\x00\x3c\x00\x32" + (312).to_bytes(2, "big") + b"\x08NO_ROUTE"
+
+
+class Publisher:
+    """Assembles what one channel publishes and hands it to the virtual host."""
+
+    __slots__ = (
+        "_address", "_admit", "_admitted_generation", "_body_size", "_channel_number", "_due", "_header_at",
+        "_header_data", "_header_size", "_is_admitted", "_is_mandatory", "_known", "_outbox", "_pieces",
+        "_received", "_scan", "_vhost", "check_properties", "confirms", "size_max", "transaction",
+    )  # fmt: skip
+
+    def __init__(
+        self, vhost: VirtualHost, outbox: Outbox, channel_number: int, admit: Callable[[bytes], None]
+    ) -> None:
+        self._vhost = vhost
+        self._outbox = outbox
+        self._channel_number = channel_number
+        # Raises unless this user may publish to this address; asked again when anything changed.
+        self._admit = admit
+        self._admitted_generation = 0
+        # The addresses that it said yes to, each shared by the messages published to it.
+        self._known: dict[bytes, bytes] = {}
+        self._is_admitted = False
+        # Validates, and may replace, what few messages carry: user-id, reply-to, expiration.
+        self.check_properties: Callable[[Message, PropertyScan], Message] = _keep
+        self.confirms: Confirms | None = None
+        self.transaction: Transaction | None = None
+        self.size_max = 0
+        self._due = _METHOD
+        self._address = b""
+        self._is_mandatory = False
+        self._header_data: bytes | None = None
+        self._header_at = 0
+        self._header_size = 0
+        self._body_size = 0
+        self._received = 0
+        self._pieces: list[bytes] | None = None
+        self._scan = PropertyScan()
+
+    def is_idle(self) -> bool:
+        """True between messages."""
+        return self._due == _METHOD
+
+    def method(self, reader: FrameReader) -> None:
+        """A basic.publish."""
+        if self._due != _METHOD:
+            self.refuse_method()
+        data = reader.data
+        octets = data
+        start = reader.start + _ADDRESS_AT
+        bits_at = reader.start + reader.size - 1
+        address = self._address
+        if not (bits_at - start == len(address) and data.startswith(address, start)):
+            self._take_address(reader, start, bits_at)
+        bits = octets[bits_at]
+        if bits & _IMMEDIATE:
+            raise AmqpNotImplemented("immediate=true")
+        self._is_mandatory = bits & _MANDATORY != 0
+        self._due = _HEADER
+
+    def header(self, reader: FrameReader) -> None:
+        """The content header of the message."""
+        if self._due != _HEADER:
+            self._refuse_header()
+        data = reader.data
+        octets = data
+        at = reader.start
+        size = reader.size
+        if (
+            size < _HEADER_SIZE_MIN
+            or octets[at] != 0
+            or octets[at + 1] != 60
+            or octets[at + 2] != 0
+            or octets[at + 3] != 0
+        ):
+            self._refuse_header_of(reader)
+        # The size is a u64, and no message may need the upper half of it.
+        body_size = (octets[at + 8] << 24) | (octets[at + 9] << 16) | (octets[at + 10] << 8) | octets[at + 11]
+        if body_size > self.size_max or octets[at + 4] | octets[at + 5] | octets[at + 6] | octets[at + 7]:
+            self._refuse_size(int.from_bytes(octets[at + 4 : at + 12], "big"))
+        self._header_data = data
+        self._header_at = at
+        self._header_size = size
+        self._body_size = body_size
+        self._received = 0
+        self._scan.scan_within(data, at, at + size)
+        if body_size:
+            self._due = _BODY
+            # Header frame's end, body frame's head and end: is the whole message in this read?
+            if at + size + body_size + 9 > len(data):
+                self._keep_header()
+        else:
+            self._publish(octets[at : at + size + 1])
+
+    def body(self, reader: FrameReader) -> None:
+        """A part of the body, most often the whole of it."""
+        if self._due != _BODY:
+            self._refuse_body()
+        data = reader.data
+        octets = data
+        size = reader.size
+        if size == self._body_size and data is self._header_data:
+            self._publish(octets[self._header_at : reader.start + size + 1])
+            return
+        self._assemble(reader)
+
+    def _assemble(self, reader: FrameReader) -> None:
+        """One of several body frames, or one that came in a later read than its header."""
+        octets = reader.data
+        size = reader.size
+        if self._received + size > self._body_size:
+            raise FrameError("content body frame exceeds remaining content size", method_index=_PUBLISH_INDEX)
+        if self._pieces is None:
+            self._pieces = []
+            if self._header_data is reader.data:
+                self._keep_header()
+        self._pieces.append(octets[reader.start : reader.start + size])
+        self._received += size
+        if self._received == self._body_size:
+            body = b"".join(self._pieces)
+            self._publish(frame_content(self._header_data or b"", body, self._channel_number))
+
+    def refuse_method(self) -> None:
+        """A method frame came where the content of a message is due."""
+        if self._due == _HEADER:
+            self._refuse_header_frame()
+        raise UnexpectedFrame(
+            "expected content body, got non content body frame instead", method_index=_PUBLISH_INDEX
+        )
+
+    def publish_committed(self, message: Message, is_mandatory: bool) -> None:
+        """Publish what a transaction held back."""
+        if self._vhost.publish(message, None, 0) == _UNROUTED and is_mandatory:
+            self._return(message)
+
+    def _publish(self, content: bytes) -> None:
+        """The message is whole."""
+        self._due = _METHOD
+        self._header_data = None
+        self._pieces = None
+        vhost = self._vhost
+        if not self._is_admitted or vhost.generation() != self._admitted_generation:
+            self._admit_address()
+        message = new_message(self._address, content, self._header_size, vhost.now)
+        message.channel = self._channel_number
+        if self._scan.flags:
+            message = self._describe(message)
+        if self.transaction is not None:
+            self.transaction.publish(message, self._is_mandatory)
+            return
+        confirms = self.confirms
+        if confirms is None:
+            outcome = vhost.publish(message, None, 0)
+        else:
+            sequence = confirms.next()
+            outcome = vhost.publish(message, confirms, sequence)
+            if outcome == _REFUSED:
+                confirms.refused(sequence)
+        if outcome == _UNROUTED and self._is_mandatory:
+            self._return(message)
+
+    def _describe(self, message: Message) -> Message:
+        """`message` with what its properties say."""
+        scan = self._scan
+        flags = 0
+        if scan.delivery_mode == 2:
+            flags = _PERSISTENT
+        elif scan.delivery_mode > 2:
+            raise PreconditionFailed(f"invalid message: {{delivery_mode_unknown,{scan.delivery_mode}}}")
+        if scan.priority > 0:
+            message.priority = scan.priority
+        if scan.headers_at:
+            flags |= _HAS_HEADERS
+        if scan.expiration_at:
+            flags |= _HAS_EXPIRATION
+        message.flags = flags
+        if scan.expiration_at or scan.user_id_at or scan.reply_to_at:
+            message = self.check_properties(message, scan)
+        return message
+
+    def _return(self, message: Message) -> None:
+        """Give an unroutable mandatory message back (basic.return)."""
+        size = len(_RETURN_HEAD) + len(message.address)
+        head = b"\x01" + self._channel_number.to_bytes(2, "big") + size.to_bytes(4, "big")
+        self._outbox.content(self._channel_number, head + _RETURN_HEAD, message, b"")
+
+    def _take_address(self, reader: FrameReader, start: int, bits_at: int) -> None:
+        """Exchange and routing key differ from those of the last message."""
+        data = reader.data
+        octets = data
+        if bits_at <= start or start + octets[start] + 1 >= bits_at:
+            self._refuse_payload(reader)
+        key_at = start + octets[start] + 1
+        if key_at + octets[key_at] + 1 != bits_at:
+            self._refuse_payload(reader)
+        address = octets[start:bits_at]
+        known = self._known.get(address)
+        self._is_admitted = known is not None
+        self._address = address if known is None else known
+
+    def _admit_address(self) -> None:
+        """Ask whether this user may publish to the address; what was allowed is remembered a while."""
+        generation = self._vhost.generation()
+        if generation != self._admitted_generation or len(self._known) >= PUBLISHER_ADDRESSES_MAX:
+            self._known.clear()
+            self._admitted_generation = generation
+        self._admit(self._address)
+        self._known[self._address] = self._address
+        self._is_admitted = True
+
+    def _keep_header(self) -> None:
+        """Hold a copy of the header instead of the read that it came in."""
+        octets = self._header_data
+        self._header_data = octets[self._header_at : self._header_at + self._header_size]  # type: ignore[index]
+        self._header_at = 0
+
+    def _refuse_payload(self, reader: FrameReader) -> None:
+        BasicPublish.decode(reader.payload())
+        raise FrameError("cannot decode basic.publish", method_index=_PUBLISH_INDEX)
+
+    def _refuse_header(self) -> None:
+        if self._due == _METHOD:
+            raise UnexpectedFrame("expected method frame, got non method frame instead", method_index=0)
+        raise UnexpectedFrame(
+            "expected content body, got non content body frame instead", method_index=_PUBLISH_INDEX
+        )
+
+    def _refuse_body(self) -> None:
+        if self._due == _METHOD:
+            raise UnexpectedFrame("expected method frame, got non method frame instead", method_index=0)
+        self._refuse_header_frame()
+
+    def _refuse_header_frame(self) -> None:
+        raise UnexpectedFrame(
+            "expected content header for class 60, got non content header frame instead",
+            method_index=_PUBLISH_INDEX,
+        )
+
+    def _refuse_header_of(self, reader: FrameReader) -> None:
+        """The header is too short, of another class, or has a weight."""
+        payload = reader.payload()
+        if len(payload) < _HEADER_SIZE_MIN:
+            raise FrameError(f"cannot decode {octets_printed(payload)}", method_index=_PUBLISH_INDEX)
+        class_id = int.from_bytes(payload[:2], "big")
+        if class_id != 60:
+            raise UnexpectedFrame(
+                f"expected content header for class 60, got one for class {class_id} instead",
+                method_index=_PUBLISH_INDEX,
+            )
+        self._refuse_header_frame()
+
+    def _refuse_size(self, body_size: int) -> None:
+        raise PreconditionFailed(
+            f"message size {body_size} is larger than configured max size {self.size_max}",
+            method_index=_PUBLISH_INDEX,
+        )
+
+
+def _keep(message: Message, scan: PropertyScan) -> Message:
+    return message

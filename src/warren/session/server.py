@@ -1,0 +1,116 @@
+"""What every connection of one broker shares; built by the node, used by the sessions."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warren import limits
+from warren.session.gate import Gate
+from warren.session.handshake import HandshakeSettings
+
+if TYPE_CHECKING:
+    from warren.session.connection import Connection
+    from warren.session.domain import Domain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """What one client may do, and how long it may take."""
+
+    handshake: HandshakeSettings
+    message_size_max: int = limits.MESSAGE_SIZE_MAX
+    # How long a delivery may be unsettled before its consumer is cancelled; None is for ever.
+    consumer_timeout_ms: int | None = limits.CONSUMER_TIMEOUT_MS
+
+
+class Server:
+    """The broker, as a connection sees it."""
+
+    __slots__ = (
+        "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "blocked_reason",
+        "connections", "domains", "gate", "random_octets", "report", "settings",
+    )  # fmt: skip
+
+    def __init__(self, gate: Gate, settings: SessionSettings, world: "World") -> None:
+        self.gate = gate
+        self.settings = settings
+        # The virtual hosts that are alive, by name.
+        self.domains: dict[str, Domain] = {}
+        self.random_octets = world.random_octets
+        self.report = world.report
+        # Why publishers are held up now, as connection.blocked says it; empty when they are not.
+        self.blocked_reason = ""
+        # The open connections, in the order in which they came.
+        self.connections: dict[Connection, None] = {}
+        self._serial = 0
+        self._channels: Counter[str] = Counter()
+        self._connections_of_user: Counter[str] = Counter()
+        self._connections_of_vhost: Counter[str] = Counter()
+
+    def next_id(self) -> str:
+        """A name that no connection had since the start."""
+        self._serial += 1
+        return f"connection {self._serial}"
+
+    def block(self, reason: str) -> None:
+        """Hold every publisher up (a memory or disk alarm); an empty `reason` lets them go on."""
+        self.blocked_reason = reason
+        for connection in list(self.connections):
+            connection.block(reason)
+
+    def opened(self, connection: "Connection") -> None:
+        """`connection` is open."""
+        self.connections[connection] = None
+        user, vhost = _whereabouts(connection)
+        self._connections_of_user[user] += 1
+        self._connections_of_vhost[vhost] += 1
+
+    def closed(self, connection: "Connection") -> None:
+        """`connection` was open, and is not any more."""
+        del self.connections[connection]
+        user, vhost = _whereabouts(connection)
+        _count_down(self._connections_of_user, user, 1)
+        _count_down(self._connections_of_vhost, vhost, 1)
+
+    def channel_opened(self, connection: "Connection") -> None:
+        """`connection` has one more channel."""
+        self._channels[_whereabouts(connection)[0]] += 1
+
+    def channels_closed(self, connection: "Connection", count: int) -> None:
+        """`connection` has `count` channels less."""
+        _count_down(self._channels, _whereabouts(connection)[0], count)
+
+    def channels_of(self, user: str) -> int:
+        """How many channels `user` has open."""
+        return self._channels[user]
+
+    def connections_of(self, user: str) -> int:
+        """How many connections `user` has open."""
+        return self._connections_of_user[user]
+
+    def connections_to(self, vhost: str) -> int:
+        """How many connections to `vhost` are open."""
+        return self._connections_of_vhost[vhost]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What the sessions need from above the waterline."""
+
+    random_octets: Callable[[int], bytes]
+    # Told what went wrong that nobody expected, in one line.
+    report: Callable[[str], None]
+
+
+def _whereabouts(connection: "Connection") -> tuple[str, str]:
+    """User and virtual host of an open connection."""
+    assert connection.login is not None
+    assert connection.domain is not None
+    return connection.login.user, connection.domain.vhost.name
+
+
+def _count_down(counter: Counter[str], key: str, count: int) -> None:
+    counter[key] -= count
+    if not counter[key]:
+        del counter[key]

@@ -1,0 +1,52 @@
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from warren.model.message cimport Message
+from warren.queues.classic cimport ClassicQueue
+from warren.queues.queue cimport Consumer, Delivery, Queue, QueueHost
+from warren.session.outbox cimport Outbox
+from warren.session.unacked cimport Unacked
+
+cdef int _ACKNOWLEDGE
+cdef int _REJECT
+cdef Py_ssize_t _HEAD_SIZE
+
+@cython.final
+cdef class Subscriber:
+    cdef readonly Outbox outbox
+    cdef readonly int channel_number
+    cdef readonly Unacked unacked
+    cdef readonly Py_ssize_t prefetch_max
+    cdef public bint is_flowing
+    cdef QueueHost _host
+    cdef bint _sends_cancel
+    cdef Py_ssize_t _prefetch
+    cdef dict _consumers
+
+    cpdef settle(self, uint64_t tag, bint multiple, int how)
+    @cython.locals(was_limited=bint, delivery=Delivery, consumer=Subscription, waiting=list, queues=list)
+    cpdef settle_all(self, list deliveries, int how)
+    cpdef resume(self)
+    cdef int64_t now(self)
+    @cython.locals(was_limited=bint, consumer=Subscription)
+    cdef _settle_one(self, Delivery delivery, int how)
+    @cython.locals(queue=Queue)
+    cdef _finish(self, Delivery delivery, int how)
+    cdef bint _is_limited(self, Py_ssize_t settled)
+
+cdef class Subscription(Consumer):
+    cdef Subscriber _subscriber
+    cdef bytearray _template
+    cdef Py_ssize_t _tag_at
+    cdef readonly ClassicQueue queue
+    cdef readonly Py_ssize_t prefetch
+    cdef public Py_ssize_t unsettled
+
+    @cython.locals(subscriber=Subscriber, limit=Py_ssize_t)
+    cpdef bint is_ready(self) except -1
+    @cython.locals(subscriber=Subscriber)
+    cpdef deliver(self, Delivery delivery)
+    cpdef deliver_message(self, Message message, bint redelivered)
+    @cython.locals(template=bytearray, octets='unsigned char*', at=Py_ssize_t, size=Py_ssize_t,
+                   subscriber=Subscriber, before=bytes)
+    cdef _send(self, Message message, uint64_t tag, bint redelivered)

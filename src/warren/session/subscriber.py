@@ -1,0 +1,269 @@
+"""The consuming half of a channel: consumers, delivery tags, prefetch, settling."""
+
+from collections.abc import Iterable
+
+from warren.errors import NotAllowed
+from warren.limits import FRAME_OVERHEAD
+from warren.model.message import Message
+from warren.queues.classic import ClassicQueue
+from warren.queues.queue import Consumer, Delivery, Queue, QueueHost
+from warren.session.outbox import Outbox
+from warren.session.unacked import Unacked
+from warren.wire.methods import BasicCancel
+
+# How a delivery is settled.
+ACKNOWLEDGE = 0
+REJECT = 1
+REQUEUE = 2
+
+_ACKNOWLEDGE = ACKNOWLEDGE
+_REJECT = REJECT
+_HEAD_SIZE = FRAME_OVERHEAD - 1
+_DELIVER_IDS = b"\x00\x3c\x00\x3c"
+_GET_OK_IDS = b"\x00\x3c\x00\x47"
+
+
+class Subscriber:
+    """What one channel consumes."""
+
+    __slots__ = (
+        "_consumers", "_host", "_prefetch", "_sends_cancel", "channel_number", "is_flowing", "outbox",
+        "prefetch_max", "unacked",
+    )  # fmt: skip
+
+    def __init__(self, host: QueueHost, outbox: Outbox, channel_number: int, *, sends_cancel: bool) -> None:
+        self.outbox = outbox
+        self.channel_number = channel_number
+        self.unacked = Unacked()
+        # basic.qos with global set: how much the whole channel may have unsettled; 0 is no limit.
+        self.prefetch_max = 0
+        # False after channel.flow told us to stop, and when the channel is closing.
+        self.is_flowing = True
+        self._host = host
+        self._sends_cancel = sends_cancel
+        # basic.qos without global: what each consumer that comes next may have unsettled.
+        self._prefetch = 0
+        self._consumers: dict[str, Subscription] = {}
+
+    def set_prefetch(self, count: int, *, is_global: bool) -> None:
+        """Obey basic.qos (RabbitMQ: global=false is per new consumer, global=true per channel)."""
+        if is_global:
+            self.prefetch_max = count
+            self.resume()
+        else:
+            self._prefetch = count
+
+    def consume(self, queue: ClassicQueue, consumer: "Subscription") -> None:
+        """Start `consumer`, which `queue` has nothing against."""
+        consumer.start(queue, self._prefetch)
+        self._consumers[consumer.tag] = consumer
+        queue.add_consumer(consumer)
+
+    def check_tag(self, tag: str) -> None:
+        """NotAllowed when `tag` is in use (0-9-1 basic.consume.consumer-tag)."""
+        if tag in self._consumers:
+            raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+
+    def cancel(self, tag: str) -> None:
+        """End a consumer; what it has unsettled stays. An unknown tag is no error."""
+        consumer = self._consumers.pop(tag, None)
+        if consumer is not None:
+            consumer.queue.remove_consumer(consumer)
+
+    def forget(self, consumer: "Subscription") -> None:
+        """The queue ended `consumer`: tell the client, if it wants to know (consumer_cancel_notify)."""
+        if self._consumers.pop(consumer.tag, None) is not None and self._sends_cancel:
+            self.outbox.method(self.channel_number, BasicCancel(consumer.tag, True))
+
+    def get(self, queue: ClassicQueue, no_ack: bool) -> bool:
+        """Send the first ready message of `queue` (basic.get-ok); False when there is none."""
+        delivery = queue.get()
+        if delivery is None:
+            return False
+        delivery.delivered_at = self._host.now
+        tag = self.unacked.next_tag() if no_ack else self.unacked.add(delivery)
+        message = delivery.message
+        after = queue.message_count.to_bytes(4, "big")
+        size = len(_GET_OK_IDS) + 9 + len(message.address) + len(after)
+        head = b"\x01" + self.channel_number.to_bytes(2, "big") + size.to_bytes(4, "big") + _GET_OK_IDS
+        before = head + tag.to_bytes(8, "big") + (b"\x01" if delivery.attempts else b"\x00")
+        if no_ack:
+            queue.acknowledge(delivery)
+        self.outbox.content(self.channel_number, before, message, after)
+        return True
+
+    def settle(self, tag: int, multiple: bool, how: int) -> None:
+        """Settle one delivery, or all up to it. PreconditionFailed for an unknown tag."""
+        if multiple:
+            self.settle_all(self.unacked.take_to(tag), how)
+        else:
+            self._settle_one(self.unacked.take(tag), how)
+
+    def settle_all(self, deliveries: list[Delivery], how: int) -> None:
+        """Settle `deliveries`, which are unacked no longer, in order."""
+        was_limited = self._is_limited(len(deliveries))
+        waiting: list[Subscription] = []
+        queues: list[Queue] = []
+        for delivery in deliveries:
+            self._finish(delivery, how)
+            if how > _REJECT and delivery.queue not in queues:
+                queues.append(delivery.queue)
+            consumer: Subscription = delivery.consumer  # type: ignore[assignment]
+            if consumer is not None:
+                consumer.unsettled -= 1
+                if consumer.is_parked and consumer not in waiting:
+                    waiting.append(consumer)
+        for queue in queues:
+            queue.pump()
+        for consumer in waiting:
+            consumer.queue.consumer_ready(consumer)
+        if was_limited:
+            self.resume()
+
+    def recover(self) -> None:
+        """Requeue everything that is unsettled (basic.recover)."""
+        self.settle_all(self.unacked.take_to(0), REQUEUE)
+
+    def resume(self) -> None:
+        """Something that held all consumers of the channel back is over."""
+        for consumer in list(self._consumers.values()):
+            if consumer.is_parked:
+                consumer.queue.consumer_ready(consumer)
+
+    def time_out(self, before: int) -> "Subscription | None":
+        """The consumer that holds the eldest delivery, if it got it before `before` (ms); it is ended.
+
+        Its deliveries go back to the queue. A delivery of basic.get has no consumer, and is left alone.
+        """
+        eldest = self.unacked.eldest()
+        if eldest is None or eldest.delivered_at > before:
+            return None
+        consumer: Subscription = eldest.consumer  # type: ignore[assignment]
+        if consumer is None:
+            return None
+        self._consumers.pop(consumer.tag, None)
+        consumer.queue.remove_consumer(consumer)
+        deliveries = [self.unacked.take(tag) for tag in self.unacked.of_consumer(consumer)]
+        self.settle_all(deliveries, REQUEUE)
+        return consumer
+
+    def close(self) -> None:
+        """The channel ends: no consumer is left, and what is unsettled goes back to its queue."""
+        self.is_flowing = False
+        for tag in list(self._consumers):
+            self.cancel(tag)
+        self.recover()
+
+    def now(self) -> int:
+        """Unix time in milliseconds, as the virtual host has it."""
+        return self._host.now
+
+    @property
+    def consumers(self) -> "Iterable[Subscription]":
+        """Its consumers, in the order in which they came."""
+        return self._consumers.values()
+
+    def _settle_one(self, delivery: Delivery, how: int) -> None:
+        was_limited = self._is_limited(1)
+        consumer: Subscription = delivery.consumer  # type: ignore[assignment]
+        self._finish(delivery, how)
+        if consumer is not None:
+            consumer.unsettled -= 1
+        if how > _REJECT:
+            delivery.queue.pump()
+        if consumer is not None and consumer.is_parked:
+            consumer.queue.consumer_ready(consumer)
+        if was_limited:
+            self.resume()
+
+    def _finish(self, delivery: Delivery, how: int) -> None:
+        queue: Queue = delivery.queue
+        if how == _ACKNOWLEDGE:
+            queue.acknowledge(delivery)
+        elif how == _REJECT:
+            queue.reject(delivery)
+        else:
+            queue.requeue(delivery)
+
+    def _is_limited(self, settled: int) -> bool:
+        """True if the channel's own limit held its consumers back before `settled` were settled."""
+        return self.prefetch_max > 0 and self.unacked.count + settled >= self.prefetch_max
+
+
+class Subscription(Consumer):
+    """One consumer of a channel."""
+
+    __slots__ = ("_subscriber", "_tag_at", "_template", "prefetch", "queue", "unsettled")
+
+    def __init__(
+        self, subscriber: Subscriber, tag: str, *, no_ack: bool, is_exclusive: bool, priority: int
+    ) -> None:
+        super().__init__(tag, no_ack=no_ack, is_exclusive=is_exclusive, priority=priority)
+        self._subscriber = subscriber
+        self.queue: ClassicQueue = None  # type: ignore[assignment]
+        # Most that it may have unsettled, 0 for no limit; and what it has.
+        self.prefetch = 0
+        self.unsettled = 0
+        name = tag.encode("utf-8", "surrogateescape")
+        number = subscriber.channel_number.to_bytes(2, "big")
+        ids = b"\x01" + number + bytes(4) + _DELIVER_IDS
+        # A basic.deliver frame up to the exchange; size, delivery tag and redelivered change each time.
+        self._template = bytearray(ids + bytes((len(name),)) + name + bytes(9))
+        self._tag_at = len(self._template) - 9
+
+    def start(self, queue: ClassicQueue, prefetch: int) -> None:
+        """It consumes from `queue`, with `prefetch` messages unsettled at most (0: no limit)."""
+        self.queue = queue
+        self.prefetch = prefetch
+
+    def is_ready(self) -> bool:
+        """True if prefetch, flow and socket let it take one more."""
+        subscriber = self._subscriber
+        if self.prefetch and not self.no_ack and self.unsettled >= self.prefetch:
+            return False
+        if not subscriber.is_flowing:
+            return False
+        limit = subscriber.prefetch_max
+        if limit and not self.no_ack and subscriber.unacked.count >= limit:
+            return False
+        if subscriber.outbox.is_full():
+            subscriber.outbox.wait_for_room(subscriber)
+            return False
+        return True
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Send `delivery` and wait for it to be settled."""
+        subscriber = self._subscriber
+        delivery.delivered_at = subscriber.now()
+        self.unsettled += 1
+        self._send(delivery.message, subscriber.unacked.add(delivery), delivery.attempts > 0)
+
+    def deliver_message(self, message: Message, redelivered: bool) -> None:
+        """Send `message`; nobody settles it."""
+        self._send(message, self._subscriber.unacked.next_tag(), redelivered)
+
+    def cancelled(self) -> None:
+        """The queue is gone, or has ended the consumer."""
+        self._subscriber.forget(self)
+
+    def _send(self, message: Message, tag: int, redelivered: bool) -> None:
+        template = self._template
+        octets = template
+        at = self._tag_at
+        size = at + 9 - _HEAD_SIZE + len(message.address)
+        octets[3] = (size >> 24) & 0xFF
+        octets[4] = (size >> 16) & 0xFF
+        octets[5] = (size >> 8) & 0xFF
+        octets[6] = size & 0xFF
+        octets[at] = (tag >> 56) & 0xFF
+        octets[at + 1] = (tag >> 48) & 0xFF
+        octets[at + 2] = (tag >> 40) & 0xFF
+        octets[at + 3] = (tag >> 32) & 0xFF
+        octets[at + 4] = (tag >> 24) & 0xFF
+        octets[at + 5] = (tag >> 16) & 0xFF
+        octets[at + 6] = (tag >> 8) & 0xFF
+        octets[at + 7] = tag & 0xFF
+        octets[at + 8] = redelivered
+        subscriber = self._subscriber
+        before = bytes(octets[: at + 9])
+        subscriber.outbox.content(subscriber.channel_number, before, message, b"")

@@ -1,0 +1,102 @@
+"""What was delivered on one channel and is not settled: delivery tag -> delivery.
+
+Tags are given out in order, so a tag is a place in a ring: the one of tag `_first` is in front. A message
+that needs no settling takes a tag too; while others wait in front of it, its place holds None.
+"""
+
+from warren.errors import PreconditionFailed
+from warren.model.ring import Ring
+from warren.queues.queue import Delivery
+
+
+class Unacked:
+    """The unsettled deliveries of one channel, by tag."""
+
+    __slots__ = ("_first", "_places", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        # The delivery tag of the first place; the next tag given out is behind the last.
+        self._first = 1
+        self._places = Ring()
+
+    def next_tag(self) -> int:
+        """A tag for a message that nobody settles."""
+        tag = self._first + self._places.count
+        if self._places.count:
+            self._places.append(None)
+        else:
+            self._first += 1
+        return tag
+
+    def add(self, delivery: Delivery) -> int:
+        """Keep `delivery` until it is settled; answers its tag."""
+        tag = self._first + self._places.count
+        self._places.append(delivery)
+        self.count += 1
+        return tag
+
+    def take(self, tag: int) -> Delivery:
+        """The delivery of `tag`, which is kept no longer. PreconditionFailed for an unknown tag."""
+        places = self._places
+        place = tag - self._first
+        if tag < self._first or place >= places.count or places.get(place) is None:
+            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        delivery: Delivery = places.take(place)  # type: ignore[assignment]
+        self.count -= 1
+        if not place:
+            self._trim()
+        return delivery
+
+    def take_to(self, tag: int) -> list[Delivery]:
+        """All up to `tag`, which must be one of them; 0 is all there are (0-9-1 basic.ack.multiple)."""
+        places = self._places
+        if tag == 0:
+            count = places.count
+        else:
+            count = tag - self._first + 1
+            if tag < self._first or count > places.count or places.get(count - 1) is None:
+                raise PreconditionFailed(f"unknown delivery tag {tag}")
+        taken = []
+        for _ in range(count):
+            delivery = places.popleft()
+            if delivery is not None:
+                taken.append(delivery)
+        self._first += count
+        self.count -= len(taken)
+        self._trim()
+        return taken  # type: ignore[return-value]
+
+    def tags(self, tag: int, multiple: bool, settled: set[int]) -> list[int]:
+        """The tags that `take` (`take_to`, with `multiple`) would take, beside those in `settled`."""
+        places = self._places
+        place = tag - self._first
+        is_known = 0 <= place < places.count and places.get(place) is not None and tag not in settled
+        if not is_known and not (multiple and tag == 0):
+            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        if not multiple:
+            return [tag]
+        last = places.count if tag == 0 else place + 1
+        known = (self._first + at for at in range(last) if places.get(at) is not None)
+        return [tag for tag in known if tag not in settled]
+
+    def eldest(self) -> Delivery | None:
+        """The one that waits longest; None when there is none."""
+        return self._places.get(0) if self._places.count else None  # type: ignore[return-value]
+
+    def of_consumer(self, consumer: object) -> list[int]:
+        """The tags that `consumer` has not settled, in order."""
+        places = self._places
+        tags = []
+        for place in range(places.count):
+            delivery: Delivery = places.get(place)  # type: ignore[assignment]
+            if delivery is not None and delivery.consumer is consumer:
+                tags.append(self._first + place)
+        return tags
+
+    def _trim(self) -> None:
+        """Let the front pass the places that wait for nothing."""
+        places = self._places
+        while places.count and places.get(0) is None:
+            places.popleft()
+            self._first += 1
