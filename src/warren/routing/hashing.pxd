@@ -10,7 +10,7 @@ cdef double _UNIT
 
 @cython.locals(
     at=Py_ssize_t, winner=Py_ssize_t, best=double, wait=double, unit=double, spread=uint64_t, most=uint64_t,
-    number=uint64_t,
+    number=uint64_t, candidate=uint64_t, weight=double,
 )
 cpdef Py_ssize_t draw(uint64_t slot, list seeds, list weights) except -1
 

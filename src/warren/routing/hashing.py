@@ -44,7 +44,8 @@ def draw(slot: int, seeds: list[int], weights: list[float]) -> int:
         # The shortest wait is then that of the largest number.
         most = 0
         for at in range(len(seeds)):
-            number = mix(spread ^ seeds[at]) >> 11
+            candidate = seeds[at]
+            number = mix(spread ^ candidate) >> 11
             if number > most:
                 most = number
                 winner = at
@@ -52,8 +53,10 @@ def draw(slot: int, seeds: list[int], weights: list[float]) -> int:
     best = -1.0
     for at in range(len(seeds)):
         # In (0, 1): 53 bits and a half, so that the logarithm is never of zero.
-        unit = ((mix(spread ^ seeds[at]) >> 11) + 0.5) * _UNIT
-        wait = -log(unit) / weights[at]
+        candidate = seeds[at]
+        unit = ((mix(spread ^ candidate) >> 11) + 0.5) * _UNIT
+        weight = weights[at]
+        wait = -log(unit) / weight
         if best < 0.0 or wait < best:
             best = wait
             winner = at

@@ -42,9 +42,9 @@ class Router:
     def remove(self, name: str) -> list[Binding]:
         """Remove the exchange `name`; return the bindings from it and to it, which go with it."""
         exchange = self.exchanges.pop(name)
-        gone = [*exchange.each_binding(), *self.bindings_of(exchange)]
-        for binding in gone:
-            self.unbind(binding)
+        # One from the exchange to itself stands in both lists, and is unbound once.
+        touching = [*exchange.each_binding(), *self.bindings_of(exchange)]
+        gone = [binding for binding in touching if self.unbind(binding)]
         exchange.watch(None)
         self.forget()
         return gone
@@ -85,6 +85,11 @@ class Router:
             self._young = {}
             self._old = {}
             self._kept = 0
+
+    @property
+    def cached(self) -> int:
+        """How many answers are kept."""
+        return len(self._young) + len(self._old)
 
     def route(self, address: bytes, message: Message) -> tuple[object, ...]:
         """Each queue that `message` goes to, once; `address` is its exchange and its routing key."""

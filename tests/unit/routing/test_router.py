@@ -4,6 +4,7 @@ import pytest
 from tests.unit.routing.samples import PLAIN, Sent, address, declared
 
 from warren.errors import NotFound, PreconditionFailed
+from warren.limits import ROUTE_DESTINATIONS_CACHED_MAX, ROUTES_CACHED_MAX
 from warren.routing.direct import DirectExchange
 from warren.routing.exchange import Binding
 from warren.routing.fanout import FanoutExchange
@@ -122,6 +123,39 @@ def test_removing_an_exchange_removes_the_bindings_from_it_and_to_it(router: Rou
     assert router.route(address("one", ""), PLAIN) == ()
     assert router.bindings_of("q") == []
     assert list(router.bindings_from(one)) == []
+
+
+def test_an_exchange_bound_to_itself_is_removed_with_that_binding_once(router: Router) -> None:
+    loop = declared(router, FanoutExchange, "loop")
+    binding = Binding(loop, "", None, loop)
+    router.bind(binding)
+    router.bind(Binding(loop, "", None, "q"))
+    assert router.route(address("loop", ""), PLAIN) == ("q",)
+    assert [one for one in router.remove("loop") if one.destination is loop] == [binding]
+
+
+def test_the_cache_is_bounded_by_entries_and_by_destinations(router: Router) -> None:
+    fanout = declared(router, FanoutExchange, "f")
+    for number in range(3):
+        router.bind(Binding(fanout, "", None, number))
+    for number in range(ROUTES_CACHED_MAX + 10):
+        assert router.route(address("f", str(number)), PLAIN) == (0, 1, 2)
+    assert router.cached <= ROUTES_CACHED_MAX
+    for number in range(3, ROUTE_DESTINATIONS_CACHED_MAX // 100):
+        router.bind(Binding(fanout, "", None, number))
+    for number in range(150):
+        router.route(address("f", str(number)), PLAIN)
+    assert router.cached <= 102
+
+
+def test_an_address_in_use_outlives_a_flood_of_others(router: Router) -> None:
+    fanout = declared(router, FanoutExchange, "f")
+    router.bind(Binding(fanout, "", None, "q"))
+    first = router.route(address("f", "often"), PLAIN)
+    for number in range(2 * ROUTES_CACHED_MAX):
+        router.route(address("f", str(number)), PLAIN)
+        if number % 1000 == 0:
+            assert router.route(address("f", "often"), PLAIN) is first
 
 
 def test_unbinding_a_destination_takes_all_its_bindings(router: Router) -> None:
