@@ -116,7 +116,9 @@ def _entries(data: bytes, start: int, end: int, depth: int) -> Table:
             raise FrameError("field table cut short")
         key = data[at + 1 : value_at].decode("utf-8", "surrogateescape")
         at = value_at + 1 + _size(octets, value_at, end)
-        if key not in table:
+        if key in table:
+            _check_value(octets, value_at, at, depth)
+        else:
             table[key] = _value(data, value_at, at, depth)
     return table
 

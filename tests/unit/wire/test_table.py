@@ -218,6 +218,11 @@ def test_the_first_of_equal_keys_counts() -> None:
     assert decode_table(octets, 0, len(octets)) == {"a": True}
 
 
+def test_an_entry_that_does_not_count_must_still_be_sound() -> None:
+    octets = b"\x01aV\x01aA\x00\x00\x00\x01z"
+    assert outcome(octets, 0, len(octets)) == "unknown field type 122"
+
+
 def test_any_octet_but_zero_is_true() -> None:
     assert decode_table(b"\x01at\x07", 0, 4) == {"a": True}
 

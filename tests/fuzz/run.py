@@ -1,0 +1,216 @@
+"""Throws hostile octets at every target for a while, and ends with one line that counts them.
+
+Each target runs in a process of its own, bounded in time and memory. Where atheris is installed, it guides
+the inputs by what they reach in the interpreted source; without it, and for the compiled build, they are
+changed by chance from a seed number. A finding is kept in build/fuzz, and --replay tries it again.
+"""
+
+import argparse
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+FINDINGS = ROOT / "build" / "fuzz"
+sys.path.insert(0, str(ROOT))
+
+RSS_MB_MAX = 1024
+GRACE_SECONDS = 60
+# Every so many inputs one is measured: what it may take at its peak, beside a part for each octet.
+MEASURE_EVERY = 97
+PEAK_BYTES_MAX = 2_000_000
+PEAK_PER_OCTET_MAX = 100
+COUNT = re.compile(r"stat::number_of_executed_units: *(\d+)")
+PEAK = re.compile(r"stat::peak_rss_mb: *(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One target on one build."""
+
+    target: str
+    build: str
+    engine: str
+    seconds: int
+    seed: int
+
+
+def main() -> int:
+    """Run every target, or the one that was asked for."""
+    options = arguments()
+    if options.replay:
+        return replay(options.target, Path(options.replay))
+    if options.child:
+        return child(options)
+    if find_spec("atheris") is None:
+        print("atheris is not installed: inputs are changed by chance, not guided by what they reach")
+    tasks = plan(options)
+    FINDINGS.mkdir(parents=True, exist_ok=True)
+    failed = sum(not run(task) for task in tasks)
+    print(f"{len(tasks) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=60, help="for all targets together")
+    parser.add_argument("--target", help="only this one")
+    parser.add_argument("--seed", type=int, default=1, help="for inputs by chance")
+    parser.add_argument("--replay", metavar="FILE", help="try one input again, with --target")
+    parser.add_argument("--child", choices=["atheris", "chance"], help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def plan(options: argparse.Namespace) -> list[Task]:
+    """Each target guided, or by chance, on the source; and by chance as installed, if that is compiled."""
+    from tests.fuzz.targets import targets
+
+    guided = "atheris" if find_spec("atheris") else "chance"
+    ways = [("interpreted", guided)]
+    if installed_is_compiled():
+        ways.append(("compiled", "chance"))
+    names = [name for name, _ in targets() if options.target in (None, name)]
+    if not names:
+        raise SystemExit(f"there is no target {options.target!r}")
+    seconds = max(1, options.seconds // (len(names) * len(ways)))
+    return [
+        Task(target=name, build=build, engine=engine, seconds=seconds, seed=options.seed)
+        for name in names
+        for build, engine in ways
+    ]
+
+
+def installed_is_compiled() -> bool:
+    import warren.wire.table
+
+    return not str(warren.wire.table.__file__).endswith(".py")
+
+
+def run(task: Task) -> bool:
+    """Run one task in a process of its own; say what came of it."""
+    environment = dict(os.environ)
+    if task.build == "interpreted":
+        environment = {name: value for name, value in environment.items() if not name.startswith("WARREN_")}
+        environment["PYTHONPATH"] = str(SOURCE)
+    command = [sys.executable, __file__, "--child", task.engine, "--target", task.target]
+    command += ["--seconds", str(task.seconds), "--seed", str(task.seed)]
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace",
+                timeout=task.seconds + GRACE_SECONDS, check=False,
+            )  # fmt: skip
+            status, said = done.returncode, done.stdout + done.stderr
+        except subprocess.TimeoutExpired as hung:
+            status, said = -1, f"hung; it said: {hung.stderr!r}"
+    count, peak = COUNT.search(said), PEAK.search(said)
+    way = (
+        f"{task.build}, {'guided by atheris' if task.engine == 'atheris' else f'by chance from {task.seed}'}"
+    )
+    if status or count is None:
+        print(f"{task.target} ({way}) FAILED with status {status}:\n{said[-6000:]}")
+        return False
+    inputs = f"{int(count[1]):,} inputs in {time.monotonic() - started:.0f} s"
+    print(f"{task.target} ({way}): {inputs}, at most {peak[1] if peak else '?'} MB", flush=True)
+    return True
+
+
+def child(options: argparse.Namespace) -> int:
+    """Throw inputs at one target until the time is over."""
+    names = {"target": options.target, "engine": options.child, "build": ""}
+    task = Task(**names, seconds=options.seconds, seed=options.seed)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    return guided(task) if task.engine == "atheris" else by_chance(task)
+
+
+def guided(task: Task) -> int:
+    """By libFuzzer, which ends the process itself."""
+    import atheris
+
+    with atheris.instrument_imports(include=["warren"]):
+        from tests.fuzz.targets import targets
+
+        target = dict(targets())[task.target]
+    for number, seed in enumerate(target.seeds()):
+        Path(f"seed-{number}").write_bytes(seed)
+    settings = {
+        "max_total_time": task.seconds, "rss_limit_mb": RSS_MB_MAX, "timeout": 10, "max_len": 4096,
+        "print_final_stats": 1, "verbosity": 0, "artifact_prefix": f"{FINDINGS}/{task.target}-",
+        "seed": task.seed,
+    }  # fmt: skip
+    flags = [f"-{name}={value}" for name, value in settings.items()]
+    atheris.Setup([sys.argv[0], *flags, "."], measured(target.check))
+    atheris.Fuzz()
+    return 0
+
+
+def by_chance(task: Task) -> int:
+    """By our own mutator, the same inputs for the same seed number."""
+    from tests.fuzz.mutator import inputs
+    from tests.fuzz.targets import targets
+
+    limit = RSS_MB_MAX << 20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    target = dict(targets())[task.target]
+    check = measured(target.check)
+    until = time.monotonic() + task.seconds
+    count = 0
+    for data in inputs(target.seeds(), task.seed):
+        try:
+            check(data)
+        except BaseException:
+            place = FINDINGS / f"{task.target}-{task.seed}-{count}"
+            place.write_bytes(data)
+            print(f"kept as {place}: {data!r}")
+            raise
+        count += 1
+        if time.monotonic() > until:
+            break
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"stat::number_of_executed_units: {count}\nstat::peak_rss_mb: {peak}")
+    return 0
+
+
+def measured(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """`check`, and now and then the memory that it takes."""
+    turn = 0
+
+    def checked(data: bytes) -> None:
+        nonlocal turn
+        turn += 1
+        if turn % MEASURE_EVERY:
+            check(data)
+            return
+        tracemalloc.start()
+        try:
+            check(data)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < PEAK_BYTES_MAX + PEAK_PER_OCTET_MAX * len(data), f"{len(data)} octets took {peak}"
+
+    return checked
+
+
+def replay(name: str, path: Path) -> int:
+    """Try one input."""
+    from tests.fuzz.targets import targets
+
+    dict(targets())[name].check(path.read_bytes())
+    print("passes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
