@@ -9,36 +9,28 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
-BUILD = (
-    "import setuptools.build_meta as backend\n"
-    "print(backend.build_sdist('dist'))\n"
-    "print(backend.build_wheel('dist'))\n"
-)
+BUILD = "import setuptools.build_meta as backend; backend.build_sdist('dist')"
+PIP = ("-m", "pip", "--disable-pip-version-check", "-qq")
 
 
 def main() -> int:
-    """Build both, then install the wheel where nothing of the project is in reach and ask its version."""
+    """Build the wheel from the source distribution, install it where nothing of the project is in reach."""
     DIST.mkdir(exist_ok=True)
     subprocess.run([sys.executable, "-c", BUILD], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    (source,) = DIST.glob("*.tar.gz")
+    wheel_options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(DIST), str(source)]
+    subprocess.run([sys.executable, *PIP, "wheel", *wheel_options], cwd=DIST, check=True)
     (wheel,) = DIST.glob("*.whl")
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
-        python = str(Path(folder) / "bin" / "python")
+        scripts = Path(folder) / "bin"
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        install = [
-            python,
-            "-m",
-            "pip",
-            "install",
-            "-qq",
-            "-r",
-            str(ROOT / "requirements" / "runtime.txt"),
-            str(wheel),
-        ]
-        subprocess.run(install, cwd=folder, env=environment, check=True)
-        version = [str(Path(folder) / "bin" / "warren"), "--version"]
-        subprocess.run(version, cwd=folder, env={**environment, "WARREN_COMPILED": "1"}, check=True)
-    for path in sorted(DIST.iterdir()):
+        packages = ["-r", str(ROOT / "requirements" / "runtime.txt"), str(wheel)]
+        subprocess.run(
+            [scripts / "python", *PIP, "install", *packages], cwd=folder, env=environment, check=True
+        )
+        subprocess.run([scripts / "warren", "--version"], cwd=folder, env=environment, check=True)
+    for path in (source, wheel):
         print(f"dist/{path.name}  {path.stat().st_size // 1024} KiB")
     return 0
 
