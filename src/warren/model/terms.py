@@ -1,10 +1,13 @@
 """Values as Erlang's `~p` prints them, because RabbitMQ's texts quote them so."""
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 
 from warren.wire.erlang import octets_printed
 from warren.wire.table import Value, type_name
+
+_PLAIN_ATOM = re.compile("[a-z][a-zA-Z0-9_@]*")
 
 
 def printed_value(value: Value) -> str:
@@ -31,6 +34,11 @@ def printed_json(value: object) -> str:
 def printed_pairs(pairs: Mapping[str, object]) -> str:
     """A JSON object as a list of pairs: `[{<<"nonsense">>,1}]`."""
     return "[" + ",".join(f"{{{_string(key)},{printed_json(value)}}}" for key, value in pairs.items()) + "]"
+
+
+def printed_atom(name: str) -> str:
+    """An atom: in quotes unless it looks like a name. RabbitMQ's texts about exchange types show it."""
+    return name if _PLAIN_ATOM.fullmatch(name) else f"'{name}'"
 
 
 def _scalar(value: object) -> str:

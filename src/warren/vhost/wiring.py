@@ -15,6 +15,7 @@ from warren.metadata.topology import Topology as Records
 from warren.model.arguments import ALTERNATE_EXCHANGE, alternate_exchange
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.names import RESERVED_PREFIX, ExchangeName, QueueName, stripped
+from warren.model.terms import printed_atom
 from warren.routing.types import exchange_type
 from warren.vhost.declaring import check_owner, missing
 from warren.vhost.requester import Requester
@@ -189,7 +190,7 @@ def check_not_default(exchange: ExchangeName) -> None:
 
 def check_redeclared(exchange: ExchangeName, record: ExchangeRecord, command: DeclareExchange) -> None:
     """Raise unless `command` asks for the exchange that is there."""
-    check_same(exchange, "type", current=record.type, received=command.type)
+    check_same(exchange, "type", current=printed_atom(record.type), received=printed_atom(command.type))
     check_same(exchange, "durable", current=record.durable, received=command.durable)
     check_same(exchange, "auto_delete", current=record.auto_delete, received=command.auto_delete)
     check_same(exchange, "internal", current=record.internal, received=command.internal)

@@ -1,6 +1,6 @@
 """Values as Erlang prints them."""
 
-from warren.model.terms import printed_json, printed_pairs, printed_value
+from warren.model.terms import printed_atom, printed_json, printed_pairs, printed_value
 
 
 def test_json_is_printed_as_erlang_terms() -> None:
@@ -12,3 +12,8 @@ def test_json_is_printed_as_erlang_terms() -> None:
 def test_strings_that_are_not_printable_are_octets() -> None:
     assert printed_value("\x01") == "<<1>>"
     assert printed_value(b"\xff\x00") == "<<255,0>>"
+
+
+def test_an_atom_is_quoted_unless_it_looks_like_a_name() -> None:
+    assert printed_atom("topic") == "topic"
+    assert printed_atom("x-consistent-hash") == "'x-consistent-hash'"

@@ -98,6 +98,7 @@ def test_redeclaring_otherwise_is_refused_property_by_property(ask: Asking) -> N
         return error(PreconditionFailed, ask.declare, "x2", kind, **fields).removeprefix("inequivalent arg ")
 
     assert text("fanout", durable=True) == f"'type' {of} 'fanout' but current is 'direct'"
+    assert text("x-random") == f"'type' {of} ''x-random'' but current is 'direct'"
     assert text(durable=True) == f"'durable' {of} 'true' but current is 'false'"
     assert text(auto_delete=True) == f"'auto_delete' {of} 'true' but current is 'false'"
     assert text(internal=True) == f"'internal' {of} 'true' but current is 'false'"
