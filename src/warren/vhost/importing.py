@@ -1,0 +1,73 @@
+"""Definitions, held against what Warren can do, before any of their commands is applied."""
+
+from collections.abc import Iterable
+
+from warren.errors import AmqpError
+from warren.metadata.commands import Bind, Command, DeclareExchange, DeclareQueue
+from warren.metadata.definitions_import import DefinitionsError
+from warren.metadata.machine import Metadata
+from warren.metadata.topology import DEFAULT_EXCHANGES
+from warren.model.arguments import check_queue_arguments, check_queue_properties, queue_kind
+from warren.model.names import QueueName
+from warren.routing.exchange import ExchangeSettings
+from warren.routing.types import exchange_type
+from warren.wire.table import Value
+
+
+def importable(commands: Iterable[Command], metadata: Metadata) -> list[Command]:
+    """`commands` without the bindings that their exchanges would refuse, which RabbitMQ passes over too.
+
+    DefinitionsError for an exchange or a queue that cannot be made.
+    """
+    checked: list[Command] = []
+    exchanges: dict[tuple[str, str], tuple[str, dict[str, Value]]] = {}
+    for command in commands:
+        try:
+            if isinstance(command, DeclareExchange):
+                exchange_type(command.type).validate_arguments(command.arguments)
+                exchanges.setdefault((command.vhost, command.name), (command.type, dict(command.arguments)))
+            elif isinstance(command, DeclareQueue):
+                _check_queue(command)
+        except AmqpError as error:
+            raise DefinitionsError(error.message) from None
+        if not isinstance(command, Bind) or _is_valid(command, exchanges, metadata):
+            checked.append(command)
+    return checked
+
+
+def _check_queue(command: DeclareQueue) -> None:
+    queue = QueueName(command.vhost, command.name)
+    check_queue_arguments(queue, command.arguments)
+    check_queue_properties(
+        queue,
+        queue_kind(command.arguments),
+        durable=command.durable,
+        exclusive=False,
+        auto_delete=command.auto_delete,
+    )
+
+
+def _is_valid(
+    command: Bind, exchanges: dict[tuple[str, str], tuple[str, dict[str, Value]]], metadata: Metadata
+) -> bool:
+    """True unless the source of `command` would refuse it; what is missing shows when it is applied."""
+    vhost = metadata.vhost(command.vhost)
+    record = None if vhost is None else vhost.topology.exchanges.get(command.source)
+    if record is not None:
+        kind, arguments = record.type, dict(record.arguments)
+    else:
+        kind, arguments = exchanges.get((command.vhost, command.source)) or (
+            _DEFAULTS.get(command.source, ""),
+            {},
+        )
+    if not kind:
+        return True
+    exchange = exchange_type(kind)(command.source, ExchangeSettings(arguments=arguments))
+    try:
+        exchange.validate_binding(command.routing_key, command.arguments)
+    except AmqpError:
+        return False
+    return True
+
+
+_DEFAULTS = {name: kind for name, kind, _ in DEFAULT_EXCHANGES}

@@ -1,0 +1,52 @@
+"""Definitions are checked before they change anything."""
+
+import pytest
+from tests.unit.vhost.conftest import LiveVhost
+
+from warren.metadata.commands import Bind, Command, DeclareExchange, DeclareQueue, PutVhost
+from warren.metadata.definitions_import import DefinitionsError
+from warren.vhost.importing import importable
+
+
+def test_commands_that_can_be_carried_out_are_all_kept(live: LiveVhost) -> None:
+    commands: list[Command] = [
+        PutVhost(name="w"),
+        DeclareExchange(vhost="w", name="x", type="topic"),
+        DeclareQueue(vhost="w", name="q", arguments={"x-max-length": 5}),
+        Bind(vhost="w", source="x", destination="q", routing_key="#"),
+        Bind(vhost="w", source="amq.headers", destination="q", arguments={"x-match": "any"}),
+        Bind(vhost="w", source="missing", destination="q"),
+    ]
+    assert importable(commands, live.metadata) == commands
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (DeclareExchange(vhost="v", name="x", type="nonsense"), "unknown exchange type 'nonsense'"),
+        (
+            DeclareQueue(vhost="v", name="q", arguments={"x-max-length": -1}),
+            "invalid arg 'x-max-length' for queue 'q' in vhost 'v': {value_negative,-1}",
+        ),
+        (
+            DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-queue-type": "quorum"}),
+            "queue type 'quorum' is not supported yet: queue 'q' in vhost 'v'",
+        ),
+    ],
+)
+def test_what_cannot_be_made_is_named(live: LiveVhost, command: Command, text: str) -> None:
+    with pytest.raises(DefinitionsError) as caught:
+        importable([command], live.metadata)
+    assert str(caught.value) == text
+
+
+def test_a_binding_its_exchange_refuses_is_passed_over(live: LiveVhost) -> None:
+    live.apply(DeclareExchange(vhost="v", name="old", type="x-consistent-hash"))
+    commands: list[Command] = [
+        DeclareExchange(vhost="v", name="new", type="x-consistent-hash"),
+        Bind(vhost="v", source="old", destination="q", routing_key="abc"),
+        Bind(vhost="v", source="new", destination="q", routing_key="abc"),
+        Bind(vhost="v", source="new", destination="q", routing_key="10"),
+        Bind(vhost="v", source="amq.headers", destination="q", arguments={"x-match": "some"}),
+    ]
+    assert importable(commands, live.metadata) == [commands[0], commands[3]]
