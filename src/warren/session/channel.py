@@ -12,6 +12,7 @@ from warren.errors import (
     AmqpError,
     AmqpNotImplemented,
     ChannelException,
+    ChannelNumberError,
     CommandInvalid,
     FrameError,
     PreconditionFailed,
@@ -28,7 +29,7 @@ from warren.session.throttle import Throttle
 from warren.session.transaction import Transaction
 from warren.vhost.errand import Pending, step
 from warren.wire import methods
-from warren.wire.erlang import octets_printed
+from warren.wire.erlang import frame_octets
 from warren.wire.frames import BODY, HEADER, METHOD, FrameReader
 from warren.wire.method import Method
 from warren.wire.methods import decode_method
@@ -141,9 +142,7 @@ class Channel:
             self._publisher.header(reader)
         elif kind == _METHOD:
             if reader.size < 4:
-                raise FrameError(
-                    f"type 1, all octets = {octets_printed(reader.payload())}: unknown_frame", method_index=0
-                )
+                raise FrameError(f"{frame_octets(1, reader.payload())}: unknown_frame", method_index=0)
             data = reader.data
             octets = data
             at = reader.start
@@ -163,9 +162,7 @@ class Channel:
             else:
                 self._dispatch(decode_method(reader.payload()))
         else:
-            raise FrameError(
-                f"type {kind}, all octets = {octets_printed(reader.payload())}: unknown_frame", method_index=0
-            )
+            raise FrameError(f"{frame_octets(kind, reader.payload())}: unknown_frame", method_index=0)
 
     def _handle_later(self, reader: FrameReader) -> None:
         """A frame for a channel that is closing, waiting, or holding frames already."""
@@ -226,6 +223,9 @@ class Channel:
         self.is_closed = True
         self._outbox.method(self.number, methods.ChannelCloseOk())
 
+    def _open(self, _: Method) -> None:
+        raise ChannelNumberError("second 'channel.open' seen")
+
     def _flow(self, method: methods.ChannelFlow) -> None:
         if not method.active:
             raise AmqpNotImplemented("active=false")
@@ -253,8 +253,8 @@ class Channel:
     def _recover(self, method: methods.BasicRecover) -> None:
         if not method.requeue:
             raise AmqpNotImplemented("requeue=false")
-        self.subscriber.recover()
         self._outbox.method(self.number, methods.BasicRecoverOk())
+        self.subscriber.recover()
 
     def _recover_async(self, method: methods.BasicRecoverAsync) -> None:
         if not method.requeue:
@@ -316,6 +316,7 @@ class ChannelParts:
 
 
 _HANDLERS: dict[type[Method], Callable[[Channel, Any], None]] = {
+    methods.ChannelOpen: Channel._open,
     methods.ChannelClose: Channel._close,
     methods.ChannelFlow: Channel._flow,
     methods.AccessRequest: Channel._access,

@@ -30,6 +30,7 @@ cdef class Connection:
     cdef object _heartbeat
     cdef object _closing_deadline
     cdef object _timeout_check
+    cdef int64_t _timeout_interval
     cdef FrameReader _reader
     cdef dict _channels
     cdef Channel _channel

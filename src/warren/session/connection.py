@@ -33,13 +33,15 @@ from warren.session.wake import Wake
 from warren.vhost.errand import run
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
-from warren.wire.erlang import octets_printed
+from warren.wire.erlang import frame_octets
 from warren.wire.frames import HEARTBEAT, METHOD, FrameReader
 from warren.wire.methods import decode_method
 
 _HEARTBEAT = HEARTBEAT
 _METHOD = METHOD
 _CHANNEL_OPEN = methods.ChannelOpen.index
+# Time is told in steps of about this, so looking more often shows nothing new (ms).
+_TIMEOUT_CHECK_MS_MIN = 100
 # After a broken frame, frames cannot be told apart any more: only this one is looked for.
 _CLOSE_OK_FRAME = b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x33\xce"
 
@@ -58,7 +60,8 @@ class Connection:
 
     __slots__ = (
         "_channel", "_channels", "_closing_deadline", "_greeting", "_handshake", "_heartbeat", "_is_deaf",
-        "_is_open", "_now", "_octets_received", "_reader", "_timeout_check", "_vhost", "connected_at",
+        "_is_open", "_now", "_octets_received", "_reader", "_timeout_check", "_timeout_interval", "_vhost",
+        "connected_at",
         "domain", "id", "login", "outbox", "peer", "server", "state", "throttle",
     )  # fmt: skip
 
@@ -83,7 +86,9 @@ class Connection:
         self._handshake: Handshake | None = Handshake(server.gate, peer, server.settings.handshake, now)
         self._heartbeat: Heartbeat | None = None
         self._closing_deadline: int | None = None
+        # When to look for deliveries that are held too long, and how often.
         self._timeout_check: int | None = None
+        self._timeout_interval = 0
         self._reader = FrameReader()
         self._channels: dict[int, Channel] = {}
         # The channel of the last frame.
@@ -177,6 +182,15 @@ class Connection:
         error.method_index = 0
         self._fail(error)
 
+    def check_timeouts(self, timeout_ms: int | None) -> None:
+        """Look for deliveries that are held for longer than `timeout_ms`; None is for ever."""
+        if timeout_ms is None:
+            return
+        interval = max(min(timeout_ms // 4, limits.CONSUMER_TIMEOUT_CHECK_MS), _TIMEOUT_CHECK_MS_MIN)
+        if self._timeout_check is None or interval < self._timeout_interval:
+            self._timeout_interval = interval
+            self._timeout_check = self._now + interval
+
     def block(self, reason: str) -> None:
         """Hold up what is published, for `reason`; an empty one lets it go on."""
         self.throttle.block(reason)
@@ -253,8 +267,6 @@ class Connection:
                 channel = self._open_channel(reader)
             else:
                 self._channel = channel
-                if reader.kind == _METHOD and _index_of(reader) == _CHANNEL_OPEN and not channel.is_closing:
-                    raise ChannelNumberError("second 'channel.open' seen", method_index=_CHANNEL_OPEN)
                 channel.handle(reader)
             if channel.is_closed:
                 self._forget(channel)
@@ -271,8 +283,7 @@ class Connection:
             self._check_heartbeat(reader)
             return
         if reader.channel or reader.kind != _METHOD:
-            octets = octets_printed(reader.payload())
-            raise UnexpectedFrame(f"type {reader.kind}, all octets = {octets}", method_index=0)
+            raise UnexpectedFrame(frame_octets(reader.kind, reader.payload()), method_index=0)
         for answer in handshake.handle(decode_method(reader.payload()), self._now):
             self.outbox.method(0, answer)
         reader.frame_size_max = handshake.frame_size_max
@@ -289,8 +300,7 @@ class Connection:
         self._is_open = True
         self.state = State.OPEN
         self.throttle.tells = "connection.blocked" in handshake.capabilities
-        if self.server.settings.consumer_timeout_ms is not None:
-            self._timeout_check = self._now + self._timeout_interval()
+        self.check_timeouts(self.server.settings.consumer_timeout_ms)
         self._vhost = self.domain.vhost
         self._vhost.now = self._now
         self.server.opened(self)
@@ -316,11 +326,9 @@ class Connection:
     def _obey_channel_0(self, reader: FrameReader) -> None:
         """A method of class connection on an open connection."""
         if reader.kind != _METHOD:
-            octets = octets_printed(reader.payload())
-            raise UnexpectedFrame(f"type {reader.kind}, all octets = {octets}", method_index=0)
+            raise UnexpectedFrame(frame_octets(reader.kind, reader.payload()), method_index=0)
         if reader.size < 4:
-            octets = octets_printed(reader.payload())
-            raise FrameError(f"type 1, all octets = {octets}: unknown_frame", method_index=0)
+            raise FrameError(f"{frame_octets(1, reader.payload())}: unknown_frame", method_index=0)
         method = decode_method(reader.payload())
         if isinstance(method, methods.ConnectionClose):
             self._release()
@@ -347,11 +355,10 @@ class Connection:
             self.outbox.method(0, methods.ConnectionCloseOk())
 
     def _check_heartbeat(self, reader: FrameReader) -> None:
-        octets = octets_printed(reader.payload())
         if reader.channel:
-            raise UnexpectedFrame(f"type 8, all octets = {octets}", method_index=0)
+            raise UnexpectedFrame(frame_octets(8, reader.payload()), method_index=0)
         if reader.size:
-            raise FrameError(f"type 8, all octets = {octets}: unknown_frame", method_index=0)
+            raise FrameError(f"{frame_octets(8, reader.payload())}: unknown_frame", method_index=0)
 
     def _expire_open(self, now: int) -> None:
         self._vhost.now = now
@@ -366,28 +373,17 @@ class Connection:
                 self._finish()
                 return
         if self._timeout_check is not None and now >= self._timeout_check:
-            self._timeout_check = now + self._timeout_interval()
+            self._timeout_check = now + self._timeout_interval
             for channel in list(self._channels.values()):
                 self._guard(lambda channel=channel: self._time_out(channel, now))  # type: ignore[misc]
 
     def _time_out(self, channel: Channel, now: int) -> None:
         """Cancel the consumers of `channel` that hold a delivery too long, and no other."""
-        timeout = self.server.settings.consumer_timeout_ms
-        assert timeout is not None
-        while True:
-            consumer = channel.subscriber.time_out(now - timeout)
-            if consumer is None:
-                return
+        for consumer in channel.subscriber.time_out(now, self.server.settings.consumer_timeout_ms):
             self.server.report(
                 f"consumer '{consumer.tag}' on channel {channel.number} of connection {self.peer.name} "
-                f"held a delivery for more than {timeout} ms: cancelled"
+                "held a delivery for too long: cancelled"
             )
-
-    def _timeout_interval(self) -> int:
-        """How often to look for deliveries that are held too long (ms)."""
-        timeout = self.server.settings.consumer_timeout_ms
-        assert timeout is not None
-        return max(min(timeout // 4, limits.CONSUMER_TIMEOUT_CHECK_MS), 50)
 
     def _guard(self, action: Callable[[], None]) -> None:
         """Run what came from no frame, with the same end for its exceptions."""

@@ -18,12 +18,23 @@ from warren.wire.method import Method
 from warren.wire.table import type_name
 
 _TAG_OCTETS = 16
+# Only streams have offsets.
+_STREAM_OFFSET = "x-stream-offset"
 
 
 class Consuming:
     """Starts and ends what one channel consumes."""
 
-    __slots__ = ("_declaring", "_outbox", "_random_octets", "_requester", "_rules", "_subscriber", "_vhost")
+    __slots__ = (
+        "_check_timeouts",
+        "_declaring",
+        "_outbox",
+        "_random_octets",
+        "_requester",
+        "_rules",
+        "_subscriber",
+        "_vhost",
+    )
 
     def __init__(
         self, vhost: VirtualHost, subscriber: Subscriber, rules: PublishRules, *, context: "ConsumeContext"
@@ -35,6 +46,7 @@ class Consuming:
         self._declaring = context.declaring
         self._requester = context.requester
         self._random_octets = context.random_octets
+        self._check_timeouts = context.check_timeouts
 
     def handles(self, method: Method) -> bool:
         """True for the methods of this half."""
@@ -47,8 +59,8 @@ class Consuming:
     def _qos(self, method: methods.BasicQos) -> None:
         if method.prefetch_size:
             raise AmqpNotImplemented(f"prefetch_size!=0 ({method.prefetch_size})")
-        self._subscriber.set_prefetch(method.prefetch_count, is_global=method.is_global)
         self._send(methods.BasicQosOk())
+        self._subscriber.set_prefetch(method.prefetch_count, is_global=method.is_global)
 
     def _consume(self, method: methods.BasicConsume) -> None:
         if method.queue == REPLY_TO:
@@ -63,7 +75,13 @@ class Consuming:
             is_exclusive=method.exclusive,
             priority=self._priority(method, queue),
         )
+        if _STREAM_OFFSET in method.arguments:
+            raise PreconditionFailed(
+                f"invalid arg '{_STREAM_OFFSET}' for queue '{queue.name}' in vhost '{self._vhost.name}' "
+                "of queue type rabbit_classic_queue"
+            )
         queue.check_consumer(consumer)
+        self._check_timeouts(queue.settings.consumer_timeout_ms)
         if not method.no_wait:
             self._send(methods.BasicConsumeOk(tag))
         self._subscriber.consume(queue, consumer)
@@ -117,6 +135,8 @@ class ConsumeContext:
     declaring: Declaring[ClassicQueue]
     requester: Requester
     random_octets: Callable[[int], bytes]
+    # Told how long a delivery of a queue that is consumed may be held (ms).
+    check_timeouts: Callable[[int | None], None]
 
 
 _HANDLERS: dict[type[Method], Callable[[Consuming, Any], None]] = {

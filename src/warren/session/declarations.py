@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from warren.session.domain import Domain
-from warren.session.outbox import Outbox
+from warren.session.publishing import PublishRules
+from warren.session.subscriber import Subscriber
 from warren.vhost.requester import Requester
 from warren.wire import methods
 from warren.wire.method import Method
@@ -13,14 +14,16 @@ from warren.wire.method import Method
 class Declarations:
     """Declares, binds and deletes for one channel."""
 
-    __slots__ = ("_channel_number", "_declaring", "_outbox", "_requester", "_wiring")
+    __slots__ = ("_declaring", "_requester", "_rules", "_subscriber", "_wiring")
 
-    def __init__(self, domain: Domain, requester: Requester, outbox: Outbox, channel_number: int) -> None:
+    def __init__(
+        self, domain: Domain, requester: Requester, subscriber: Subscriber, rules: PublishRules
+    ) -> None:
         self._declaring = domain.declaring
         self._wiring = domain.wiring
         self._requester = requester
-        self._outbox = outbox
-        self._channel_number = channel_number
+        self._subscriber = subscriber
+        self._rules = rules
 
     def handles(self, method: Method) -> bool:
         """True for the methods of this half."""
@@ -28,9 +31,13 @@ class Declarations:
 
     async def handle(self, method: Any) -> None:
         """Obey `method`, and answer unless it says no-wait."""
-        answer = await _HANDLERS[type(method)](self, method)
-        if not getattr(method, "no_wait", False):
-            self._outbox.method(self._channel_number, answer)
+        self._subscriber.hold_cancels()
+        try:
+            answer = await _HANDLERS[type(method)](self, method)
+            if not getattr(method, "no_wait", False):
+                self._subscriber.outbox.method(self._subscriber.channel_number, answer)
+        finally:
+            self._subscriber.send_cancels()
 
     async def _declare_exchange(self, method: methods.ExchangeDeclare) -> Method:
         await self._wiring.declare_exchange(self._requester, method)
@@ -49,6 +56,8 @@ class Declarations:
         return methods.ExchangeUnbindOk()
 
     async def _declare_queue(self, method: methods.QueueDeclare) -> Method:
+        if method.passive and self._rules.is_reply_name(method.queue):
+            return methods.QueueDeclareOk(method.queue, 0, 1)
         state = await self._declaring.declare_queue(self._requester, method)
         return methods.QueueDeclareOk(state.name, state.message_count, state.consumer_count)
 

@@ -32,7 +32,10 @@ def open_channel(connection: "Connection", number: int) -> Channel:
         vhost, outbox, number, sends_cancel="consumer_cancel_notify" in login.capabilities
     )
     context = ConsumeContext(
-        declaring=domain.declaring, requester=requester, random_octets=connection.server.random_octets
+        declaring=domain.declaring,
+        requester=requester,
+        random_octets=connection.server.random_octets,
+        check_timeouts=connection.check_timeouts,
     )
     parts = ChannelParts(
         outbox=outbox,
@@ -41,7 +44,7 @@ def open_channel(connection: "Connection", number: int) -> Channel:
         subscriber=subscriber,
         rules=rules,
         consuming=Consuming(vhost, subscriber, rules, context=context),
-        declarations=Declarations(domain, requester, outbox, number),
+        declarations=Declarations(domain, requester, subscriber, rules),
         message_size_max=connection.server.settings.message_size_max,
     )
     return Channel(number, parts)

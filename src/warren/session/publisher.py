@@ -21,7 +21,7 @@ from warren.session.confirms import Confirms
 from warren.session.outbox import Outbox
 from warren.session.transaction import Transaction
 from warren.vhost.vhost import UNROUTED, VirtualHost
-from warren.wire.erlang import octets_printed
+from warren.wire.erlang import octets_written
 from warren.wire.frames import FrameReader
 from warren.wire.methods import BasicPublish
 from warren.wire.properties import PropertyScan
@@ -289,7 +289,7 @@ class Publisher:
         """The header is too short, of another class, or has a weight."""
         payload = reader.payload()
         if len(payload) < _HEADER_SIZE_MIN:
-            raise FrameError(f"cannot decode {octets_printed(payload)}", method_index=_PUBLISH_INDEX)
+            raise FrameError(f"cannot decode {octets_written(payload)}", method_index=_PUBLISH_INDEX)
         class_id = int.from_bytes(payload[:2], "big")
         if class_id != 60:
             raise UnexpectedFrame(

@@ -4,7 +4,8 @@ from base64 import urlsafe_b64encode
 
 from warren.access.authorize import Authorizer
 from warren.errors import AccessRefused, NotFound, PreconditionFailed
-from warren.model.message import Message, frame_content
+from warren.limits import EXPIRY_MS_MAX
+from warren.model.message import Message, encode_address, frame_content
 from warren.queues.reply import ReplyQueue
 from warren.routing.exchange import Binding
 from warren.routing.router import Router
@@ -14,10 +15,10 @@ from warren.wire.properties import BasicProperties, PropertyScan
 # The name that asks for a direct reply (RabbitMQ), and the start of the names that are given for it.
 REPLY_TO = "amq.rabbitmq.reply-to"
 REPLY_TOKEN_PREFIX = REPLY_TO + "."
+# What is routed to find out whether a name is known.
+_NOTHING = Message(b"\0\0", b"", 0, 0)
 # Octets of chance in such a name: it cannot be guessed.
 _TOKEN_OCTETS = 24
-# RabbitMQ's MAX_EXPIRY_TIMER in milliseconds.
-_EXPIRATION_MAX = 4_294_967_295
 
 
 class PublishRules:
@@ -72,6 +73,13 @@ class PublishRules:
         self._reply = Binding(self._router.exchanges[""], name, None, ReplyQueue(name, consumer))
         self._router.bind(self._reply)
 
+    def is_reply_name(self, name: str) -> bool:
+        """True for the name that asks for a reply, and for those given for it whose requester is there."""
+        if not name.startswith(REPLY_TO):
+            return False
+        found = self._router.route(encode_address("", name), _NOTHING) if name != REPLY_TO else (None,)
+        return bool(found)
+
     def close_reply(self, tag: str) -> bool:
         """End the reply consumer if its tag is `tag`; False if it is not."""
         reply = self._reply
@@ -111,7 +119,7 @@ def check_expiration(expiration: str) -> None:
         raise PreconditionFailed(
             f"invalid expiration '{expiration}': {{leftover_string,\"{digits[size:]}\"}}"
         )
-    if number > _EXPIRATION_MAX:
+    if number > EXPIRY_MS_MAX:
         raise PreconditionFailed(f"invalid expiration '{expiration}': {{value_too_large, {number}}}")
     if number < 0:
         raise PreconditionFailed(f"invalid expiration '{expiration}': {{value_negative,{number}}}")

@@ -22,6 +22,7 @@ cdef class Subscriber:
     cdef bint _sends_cancel
     cdef Py_ssize_t _prefetch
     cdef dict _consumers
+    cdef list _held_cancels
 
     cpdef settle(self, uint64_t tag, bint multiple, int how)
     @cython.locals(was_limited=bint, delivery=Delivery, consumer=Subscription, waiting=list, queues=list)

@@ -27,7 +27,8 @@ class Subscriber:
     """What one channel consumes."""
 
     __slots__ = (
-        "_consumers", "_host", "_prefetch", "_sends_cancel", "channel_number", "is_flowing", "outbox",
+        "_consumers",
+        "_held_cancels", "_host", "_prefetch", "_sends_cancel", "channel_number", "is_flowing", "outbox",
         "prefetch_max", "unacked",
     )  # fmt: skip
 
@@ -44,6 +45,8 @@ class Subscriber:
         # basic.qos without global: what each consumer that comes next may have unsettled.
         self._prefetch = 0
         self._consumers: dict[str, Subscription] = {}
+        # The tags of consumers whose end the client is not told yet; None while it is told at once.
+        self._held_cancels: list[str] | None = None
 
     def set_prefetch(self, count: int, *, is_global: bool) -> None:
         """Obey basic.qos (RabbitMQ: global=false is per new consumer, global=true per channel)."""
@@ -72,8 +75,23 @@ class Subscriber:
 
     def forget(self, consumer: "Subscription") -> None:
         """The queue ended `consumer`: tell the client, if it wants to know (consumer_cancel_notify)."""
-        if self._consumers.pop(consumer.tag, None) is not None and self._sends_cancel:
+        if self._consumers.pop(consumer.tag, None) is None or not self._sends_cancel:
+            return
+        if self._held_cancels is None:
             self.outbox.method(self.channel_number, BasicCancel(consumer.tag, True))
+        else:
+            self._held_cancels.append(consumer.tag)
+
+    def hold_cancels(self) -> None:
+        """Tell the client of ended consumers only after the answer that is being made (RabbitMQ's order)."""
+        self._held_cancels = []
+
+    def send_cancels(self) -> None:
+        """The answer was sent: now tell the client."""
+        held = self._held_cancels or []
+        self._held_cancels = None
+        for tag in held:
+            self.outbox.method(self.channel_number, BasicCancel(tag, True))
 
     def get(self, queue: ClassicQueue, no_ack: bool) -> bool:
         """Send the first ready message of `queue` (basic.get-ok); False when there is none."""
@@ -105,10 +123,10 @@ class Subscriber:
         waiting: list[Subscription] = []
         queues: list[Queue] = []
         for delivery in deliveries:
+            consumer: Subscription = delivery.consumer  # type: ignore[assignment]
             self._finish(delivery, how)
             if how > _REJECT and delivery.queue not in queues:
                 queues.append(delivery.queue)
-            consumer: Subscription = delivery.consumer  # type: ignore[assignment]
             if consumer is not None:
                 consumer.unsettled -= 1
                 if consumer.is_parked and consumer not in waiting:
@@ -130,22 +148,26 @@ class Subscriber:
             if consumer.is_parked:
                 consumer.queue.consumer_ready(consumer)
 
-    def time_out(self, before: int) -> "Subscription | None":
-        """The consumer that holds the eldest delivery, if it got it before `before` (ms); it is ended.
+    def time_out(self, now: int, timeout_ms: int | None) -> list["Subscription"]:
+        """End the consumers that hold a delivery for longer than their queue, or else `timeout_ms`, allows.
 
-        Its deliveries go back to the queue. A delivery of basic.get has no consumer, and is left alone.
+        Their deliveries go back to the queue, and the client is told. One of basic.get has no consumer,
+        and is left alone. None is for ever.
         """
-        eldest = self.unacked.eldest()
-        if eldest is None or eldest.delivered_at > before:
-            return None
-        consumer: Subscription = eldest.consumer  # type: ignore[assignment]
-        if consumer is None:
-            return None
-        self._consumers.pop(consumer.tag, None)
-        consumer.queue.remove_consumer(consumer)
-        deliveries = [self.unacked.take(tag) for tag in self.unacked.of_consumer(consumer)]
-        self.settle_all(deliveries, REQUEUE)
-        return consumer
+        guilty: dict[Subscription, None] = {}
+        for delivery in self.unacked.deliveries():
+            consumer: Subscription = delivery.consumer  # type: ignore[assignment]
+            if consumer is None:
+                continue
+            limit = consumer.timeout_ms(timeout_ms)
+            if limit is not None and delivery.delivered_at + limit <= now:
+                guilty[consumer] = None
+        for consumer in guilty:
+            consumer.queue.remove_consumer(consumer)
+            self.forget(consumer)
+            deliveries = [self.unacked.take(tag) for tag in self.unacked.of_consumer(consumer)]
+            self.settle_all(deliveries, REQUEUE)
+        return list(guilty)
 
     def close(self) -> None:
         """The channel ends: no consumer is left, and what is unsettled goes back to its queue."""
@@ -241,6 +263,11 @@ class Subscription(Consumer):
     def deliver_message(self, message: Message, redelivered: bool) -> None:
         """Send `message`; nobody settles it."""
         self._send(message, self._subscriber.unacked.next_tag(), redelivered)
+
+    def timeout_ms(self, default_ms: int | None) -> int | None:
+        """How long it may hold a delivery: what its queue says, or else `default_ms`; None is for ever."""
+        own = self.queue.settings.consumer_timeout_ms
+        return default_ms if own is None else own
 
     def cancelled(self) -> None:
         """The queue is gone, or has ended the consumer."""

@@ -18,6 +18,5 @@ cdef class Unacked:
     cpdef Delivery take(self, uint64_t tag)
     @cython.locals(places=Ring, count=uint64_t, i=uint64_t)
     cpdef list take_to(self, uint64_t tag)
-    cpdef Delivery eldest(self)
     @cython.locals(places=Ring)
     cdef _trim(self)

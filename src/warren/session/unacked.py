@@ -80,9 +80,10 @@ class Unacked:
         known = (self._first + at for at in range(last) if places.get(at) is not None)
         return [tag for tag in known if tag not in settled]
 
-    def eldest(self) -> Delivery | None:
-        """The one that waits longest; None when there is none."""
-        return self._places.get(0) if self._places.count else None  # type: ignore[return-value]
+    def deliveries(self) -> list[Delivery]:
+        """All of them, in order."""
+        places = self._places
+        return [places.get(at) for at in range(places.count) if places.get(at) is not None]  # type: ignore[misc]
 
     def of_consumer(self, consumer: object) -> list[int]:
         """The tags that `consumer` has not settled, in order."""

@@ -9,7 +9,7 @@ carried over piece by piece and joined once, so octets that come one at a time c
 
 from warren.errors import FrameError
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE
-from warren.wire.erlang import octets_printed
+from warren.wire.erlang import frame_octets
 
 METHOD = 1
 HEADER = 2
@@ -153,7 +153,5 @@ class FrameReader:
         )
 
     def _refuse_end(self, end: int) -> None:
-        octets = octets_printed(self.payload())
-        raise FrameError(
-            f"type {self.kind}, all octets = {octets}: {{invalid_frame_end_marker, {end}}}", method_index=0
-        )
+        octets = frame_octets(self.kind, self.payload())
+        raise FrameError(f"{octets}: {{invalid_frame_end_marker, {end}}}", method_index=0)
