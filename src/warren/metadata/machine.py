@@ -106,7 +106,8 @@ class Metadata:
         return self.vhosts.by_name.get(name)
 
     def _listeners_of(self, event: Event) -> list[Listener]:
-        of_all = self._listeners.get(None, [])
+        # A copy, since a listener may ask to be told nothing more.
+        of_all = list(self._listeners.get(None, ()))
         if isinstance(event, UserChanged | UserRemoved):
             return of_all
         return of_all + self._listeners.get(event.vhost, [])

@@ -80,7 +80,7 @@ class LiveParts(Generic[Q]):
 class Topology(Generic[Q]):
     """Makes and removes what lives in a vhost as the metadata says."""
 
-    __slots__ = ("_metadata", "_parts", "queues", "router", "vhost")
+    __slots__ = ("_is_closed", "_metadata", "_parts", "queues", "router", "vhost")
 
     def __init__(self, metadata: Metadata, vhost: str, parts: LiveParts[Q]) -> None:
         self._metadata = metadata
@@ -88,11 +88,15 @@ class Topology(Generic[Q]):
         self.vhost = vhost
         self.router = parts.router
         self.queues = parts.queues
+        self._is_closed = False
         self._recover()
         metadata.listen(self._heed, vhost=vhost)
 
     def close(self) -> None:
-        """Hear nothing more, and end every queue."""
+        """Hear nothing more, and end every queue; a second time does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self._metadata.ignore(self._heed, vhost=self.vhost)
         for queue in self.queues.values():
             queue.delete()

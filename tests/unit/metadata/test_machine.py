@@ -209,6 +209,20 @@ def test_a_listener_of_one_vhost_hears_of_no_other(apply: Apply, metadata: Metad
     assert len(events) == 1
 
 
+def test_a_listener_may_stop_listening_when_told(apply: Apply, metadata: Metadata) -> None:
+    told: list[str] = []
+
+    def once(_: Event) -> None:
+        told.append("once")
+        metadata.ignore(once)
+
+    metadata.listen(once)
+    metadata.listen(lambda _: told.append("always"))
+    apply(SetUserTags(name="u", tags=()))
+    apply(SetUserTags(name="u", tags=()))
+    assert told == ["once", "always", "always"]
+
+
 def test_a_listener_that_fails_leaves_the_machine_usable(apply: Apply, metadata: Metadata) -> None:
     def fail(_: Event) -> None:
         raise RuntimeError

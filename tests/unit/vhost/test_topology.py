@@ -74,5 +74,6 @@ def test_a_vhost_removed_ends_its_queues(live: LiveVhost) -> None:
     live.apply(DeclareQueue(vhost="v", name="q"))
     queue = live.queues["q"]
     live.apply(RemoveVhost(name="v"))
+    live.topology.close()
     assert queue.is_deleted
     assert live.queues == {}
