@@ -109,10 +109,10 @@ class Vhost:
     def set_parameter(self, command: SetParameter) -> Reply:
         """Set a parameter; limits and policies, which are parameters to RabbitMQ, go where they belong."""
         if command.component == VHOST_LIMITS:
-            refusal = limits_refusal(command.value)
-            return refusal or self.set_limits(
-                SetVhostLimits(vhost=self.name, limits=as_limits(command.value))
-            )
+            # RabbitMQ exports cleared limits as an empty list.
+            value = {} if command.value == [] else command.value
+            refusal = limits_refusal(value)
+            return refusal or self.set_limits(SetVhostLimits(vhost=self.name, limits=as_limits(value)))
         if command.component in (POLICY, OPERATOR_POLICY) and isinstance(command.value, Mapping):
             return self.set_policy(
                 SetPolicy(

@@ -173,6 +173,8 @@ def test_limits_and_operator_policies_may_come_as_parameters(apply: Apply, metad
     vhost = metadata.vhost("v")
     assert vhost is not None
     assert vhost.limit("max-queues") == 7
+    apply(SetParameter(vhost="v", component="vhost-limits", name="limits", value=[]))
+    assert vhost.limit("max-queues") is None
     assert vhost.operator_policies.by_name["o"].definition == {"expires": 5}
     assert apply(ClearParameter(vhost="v", component="operator_policy", name="o")) is DONE
     assert apply(ClearParameter(vhost="v", component="vhost-limits", name="limits")) is DONE
