@@ -87,7 +87,7 @@ def _is_installed(environment: Path, requirements: Path) -> bool:
         "import sys\nfrom importlib.metadata import version\n"
         "for line in sys.argv[1:]:\n"
         "    name, _, exact = line.partition('==')\n"
-        "    assert version(name) == exact\n"
+        "    assert version(name) == exact.partition(';')[0]\n"
     )
     return _succeeds(_python(environment), "-c", program, *wanted)
 
