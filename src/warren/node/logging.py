@@ -33,10 +33,9 @@ class Lines(logging.Formatter):
         """The line, and behind it a traceback if there is one."""
         when = datetime.fromtimestamp(record.created, UTC).astimezone()
         level = _LEVEL_NAMES.get(record.levelno, record.levelname.lower())
-        message = "".join(
-            letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-            for letter in record.getMessage()
-        )
+        message = record.getMessage()
+        if not message.isprintable():
+            message = "".join(map(_printable, message))
         stamp = when.isoformat(sep=" ", timespec="milliseconds")
         line = f"{stamp} [{level}] <{record.name}> {message}"
         if record.exc_info:
@@ -44,8 +43,14 @@ class Lines(logging.Formatter):
         return line
 
 
+def _printable(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+
+
 def start(config: Config) -> None:
     """Send the log where `config` says; may be called again, the last call counts."""
+    # Not in any line of ours, so not looked up for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger(_ROOT)
     for handler in list(root.handlers):
         root.removeHandler(handler)

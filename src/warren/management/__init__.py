@@ -1,0 +1,1 @@
+"""The HTTP API: what RabbitMQ's tools and monitoring ask a node."""

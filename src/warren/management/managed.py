@@ -1,0 +1,30 @@
+"""What the HTTP API looks at: the node's objects, gathered by who built them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from warren.metadata.machine import Metadata
+from warren.session.server import Server
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerView:
+    """One listening address; `protocol` is RabbitMQ's name: amqp, amqp/ssl, http, http/prometheus."""
+
+    protocol: str
+    host: str
+    port: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Managed:
+    """One node."""
+
+    node_name: str
+    cluster_name: str
+    metadata: Metadata
+    server: Server
+    now: Callable[[], int]
+    started_at: int
+    # Filled as they are started.
+    listeners: list[ListenerView] = field(default_factory=list)

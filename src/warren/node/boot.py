@@ -1,0 +1,197 @@
+"""Builds a node from the bottom to the top, and takes it down from the top to the bottom.
+
+data directory ─▶ metadata, virtual hosts (broker.py) ─▶ listeners ─▶ HTTP ─▶ ready
+SIGTERM, SIGINT: no new clients ─▶ connection.close 320 ─▶ their grace ─▶ HTTP ─▶ virtual hosts ─▶ end
+SIGHUP: certificates are loaded again
+"""
+
+import asyncio
+import errno
+import logging
+import platform
+import signal
+import socket
+from collections.abc import Awaitable
+
+import uvloop
+
+from warren import __version__
+from warren.errors import ConnectionForced
+from warren.management.app import HttpServer
+from warren.management.managed import ListenerView, Managed
+from warren.node import listening, settings
+from warren.node.broker import Broker
+from warren.node.config import Config
+from warren.node.refusal import BootRefused
+from warren.runtime.clock import Clock
+from warren.runtime.folder import Folder, FolderRefused
+from warren.runtime.timers import Periodic
+from warren.session.connection import Connection
+from warren.session.peer import Peer
+from warren.session.wake import Wake
+from warren.transport.listener import Listener
+from warren.transport.protocol import Turn
+from warren.transport.tls import Tls, TlsError
+
+logger = logging.getLogger("warren.node")
+
+# How often files of certificates are looked at, and the wall clock is followed.
+_CERTIFICATES_S = 10
+_CLOCK_S = 10
+# How often a stopping node looks whether its clients have left.
+_LEAVING_S = 0.02
+
+_SHUTDOWN = "broker forced connection closure with reason 'shutdown'"
+
+
+def run(config: Config) -> None:
+    """Run a node until it is told to stop; BootRefused if it cannot start."""
+    uvloop.run(_serve(config))
+
+
+async def _serve(config: Config) -> None:
+    for warning in config.warnings:
+        logger.warning("%s", warning)
+    node = Node(config)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    loop.add_signal_handler(signal.SIGHUP, node.reload)
+    try:
+        await node.start()
+        logger.info("ready: %s", node.addresses)
+        await stopping.wait()
+        logger.info("stopping")
+    finally:
+        await node.stop()
+    logger.info("stopped")
+
+
+class Node:
+    """One broker process."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._clock = Clock()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_report)
+        self._turn = Turn(loop, self._clock)
+        self._folder = _folder(config)
+        self.broker = Broker(config, self._clock, _node_name())
+        self._tls: Tls | None = None
+        self._listeners: list[Listener] = []
+        self._managed = Managed(
+            node_name=self.broker.name,
+            cluster_name=self.broker.cluster_name,
+            metadata=self.broker.metadata,
+            server=self.broker.server,
+            now=self._clock.now,
+            started_at=self._clock.now(),
+        )
+        self._http: list[HttpServer] = []
+        self._periodic = [Periodic(loop, _CLOCK_S, self._clock.follow)]
+
+    @property
+    def addresses(self) -> str:
+        """Where it listens, for people and for programs that started it on port 0."""
+        return ", ".join(
+            f"{view.protocol} {f'[{view.host}]' if ':' in view.host else view.host}:{view.port}"
+            for view in self._managed.listeners
+        )
+
+    async def start(self) -> None:
+        """Everything, in order; BootRefused says what is in the way."""
+        logger.info("Warren %s on Python %s", __version__, platform.python_version())
+        self.broker.populate()
+        try:
+            self._tls = listening.tls(self._config)
+        except TlsError as error:
+            raise BootRefused(f"TLS: {error}") from error
+        if self._tls is not None:
+            self._periodic.append(
+                Periodic(asyncio.get_running_loop(), _CERTIFICATES_S, self._tls.reload_if_changed)
+            )
+        for listener in listening.listeners(self._config, self._turn, self._tls, self._connect):
+            where = listener.settings
+            await _listen(listener.start(), where.host, where.port)
+            self._listeners.append(listener)
+            protocol = "amqp/ssl" if listener.is_tls else "amqp"
+            self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
+        await self._start_http("http", settings.MANAGEMENT_HOST, settings.MANAGEMENT_PORT)
+        await self._start_http("http/prometheus", settings.PROMETHEUS_HOST, settings.PROMETHEUS_PORT)
+
+    def reload(self) -> None:
+        """SIGHUP: what can be read again without a restart."""
+        if self._tls is not None:
+            self._tls.reload()
+
+    async def stop(self) -> None:
+        """Take leave of the clients and end; also after half a start."""
+        for listener in self._listeners:
+            await listener.stop()
+        await self._say_goodbye()
+        for listener in self._listeners:
+            listener.abort()
+        for server in self._http:
+            await server.stop()
+        for periodic in self._periodic:
+            periodic.stop()
+        self._turn.deadlines.stop()
+        self.broker.close()
+        if self._folder is not None:
+            self._folder.close()
+
+    async def _say_goodbye(self) -> None:
+        """Tell every client, and give it the grace to answer."""
+        for connection in list(self.broker.server.connections):
+            connection.close(ConnectionForced(_SHUTDOWN))
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._config.get(settings.SHUTDOWN_GRACE) / 1000
+        while loop.time() < end and any(listener.connection_count for listener in self._listeners):
+            await asyncio.sleep(_LEAVING_S)
+
+    def _connect(self, peer: Peer, wake: Wake, now: int) -> Connection:
+        logging.getLogger("warren.connection").info("accepting AMQP connection %s", peer.name)
+        return Connection(self.broker.server, peer, wake, now)
+
+    async def _start_http(
+        self, protocol: str, host: settings.Setting[str], port: settings.Setting[int]
+    ) -> None:
+        server = HttpServer(self._managed, protocol)
+        chosen_host, chosen_port = self._config.get(host), self._config.get(port)
+        try:
+            await _listen(server.start(chosen_host, chosen_port), chosen_host, chosen_port)
+        except BootRefused as error:
+            # Several brokers on one machine need not all be told where not to listen.
+            if self._config.is_set(port):
+                raise
+            logger.warning("no %s: %s; choose one with %s", protocol, error, port.key)
+            return
+        self._http.append(server)
+
+
+async def _listen(starting: Awaitable[None], host: str, port: int) -> None:
+    try:
+        await starting
+    except OSError as error:
+        reason = "the port is taken" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        raise BootRefused(f"cannot listen on {host or 'every interface'}, port {port}: {reason}") from error
+
+
+def _folder(config: Config) -> Folder | None:
+    name = config.get(settings.DATA_DIRECTORY)
+    try:
+        return Folder(name) if name else None
+    except FolderRefused as error:
+        raise BootRefused(str(error)) from error
+
+
+def _node_name() -> str:
+    return f"warren@{socket.gethostname().partition('.')[0]}"
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    """What the loop caught and nobody else: one line with its cause."""
+    error = context.get("exception")
+    logger.error("%s", context.get("message"), exc_info=error if isinstance(error, BaseException) else None)

@@ -1,0 +1,120 @@
+"""The broker without sockets: what exists at first, and what happens to clients of what is gone."""
+
+import asyncio
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from warren.session.connection import Connection
+
+from warren.metadata.commands import PutVhost, RemoveUser, RemoveVhost, SetPermissions
+from warren.node.broker import Broker
+from warren.node.config import Config
+from warren.node.config_file import Entry
+from warren.node.refusal import BootRefused
+from warren.runtime.clock import Clock
+from warren.session.peer import Peer
+from warren.session.wake import Wake
+from warren.wire.method import Method
+from warren.wire.methods import ChannelOpen, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk, QueueDeclare
+
+PEER = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
+
+
+class Asleep(Wake):
+    """Nobody writes what the connections have to say."""
+
+    def output_ready(self, connection: object) -> None:
+        pass
+
+
+def make(**entries: str) -> Broker:
+    named = [Entry(key.replace("__", "."), value, "test") for key, value in entries.items()]
+    broker = Broker(Config(named), Clock(), "warren@test")
+    broker.populate()
+    return broker
+
+
+def frame(method: Method, channel: int = 0) -> bytes:
+    payload = method.encode()
+    return b"\x01" + channel.to_bytes(2, "big") + len(payload).to_bytes(4, "big") + payload + b"\xce"
+
+
+def connect(broker: Broker, vhost: str = "/", user: str = "guest") -> Connection:
+    connection = Connection(broker.server, PEER, Asleep(), 0)
+    login = ConnectionStartOk({}, "PLAIN", f"\x00{user}\x00guest", "en_US")
+    methods: Iterable[Method] = (login, ConnectionTuneOk(2047, 131_072, 0), ConnectionOpen(vhost))
+    connection.receive(b"AMQP\x00\x00\x09\x01" + b"".join(map(frame, methods)), 0)
+    assert connection.is_open
+    connection.take_output()
+    return connection
+
+
+def test_a_new_broker_has_a_guest_in_a_virtual_host() -> None:
+    async def work() -> None:
+        broker = make()
+        assert list(broker.server.domains) == ["/"]
+        assert connect(broker).is_open
+        broker.close()
+
+    asyncio.run(work())
+
+
+def test_the_clients_of_a_removed_virtual_host_are_told_and_those_of_others_stay() -> None:
+    async def work() -> None:
+        broker = make()
+        broker.proposals.apply(PutVhost(name="v"))
+        everything = {"configure": ".*", "write": ".*", "read": ".*"}
+        broker.proposals.apply(SetPermissions(user="guest", vhost="v", **everything))
+        gone, stays = connect(broker, "v"), connect(broker)
+        declare = QueueDeclare(0, "q", exclusive=True)
+        gone.receive(frame(ChannelOpen(), 1) + frame(declare, 1), 0)
+        assert b"q" in b"".join(gone.take_output())
+        broker.proposals.apply(RemoveVhost(name="v"))
+        await asyncio.sleep(0)
+        assert list(broker.server.domains) == ["/"]
+        assert b"CONNECTION_FORCED - vhost 'v' is deleted" in b"".join(gone.take_output())
+        assert not gone.is_open
+        assert stays.is_open
+        broker.close()
+
+    asyncio.run(work())
+
+
+def test_the_connections_of_a_removed_user_are_closed() -> None:
+    async def work() -> None:
+        broker = make()
+        connection = connect(broker)
+        broker.proposals.apply(RemoveUser(name="guest"))
+        await asyncio.sleep(0)
+        assert b"CONNECTION_FORCED - user 'guest' is deleted" in b"".join(connection.take_output())
+        assert not connection.is_open
+        broker.close()
+
+    asyncio.run(work())
+
+
+def test_with_definitions_no_default_user_is_made(tmp_path: Path) -> None:
+    (tmp_path / "2.json").write_text(json.dumps({"vhosts": [{"name": "b"}]}))
+    (tmp_path / "1.json").write_text(json.dumps({"vhosts": [{"name": "a"}]}))
+
+    async def work() -> None:
+        broker = make(load_definitions=str(tmp_path))
+        assert list(broker.server.domains) == ["a", "b"]
+        assert not broker.metadata.users.by_name
+        broker.close()
+
+    asyncio.run(work())
+
+
+def test_definitions_that_refer_to_nothing_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "definitions.json"
+    permission = {"user": "nobody", "vhost": "/", "configure": "", "write": "", "read": ""}
+    file.write_text(json.dumps({"permissions": [permission]}))
+
+    async def work() -> None:
+        with pytest.raises(BootRefused, match=r"definitions file '.*definitions\.json': "):
+            make(load_definitions=str(file))
+
+    asyncio.run(work())
