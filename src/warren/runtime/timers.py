@@ -91,6 +91,43 @@ class Deadlines:
             self._arm()
 
 
+class Alarm:
+    """One deadline that is met to the millisecond, and may be moved."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, clock: Clock, ring: Callable[[int], int | None]
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        # Called with the time; answers when it wants to be called again.
+        self._ring = ring
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0
+
+    def set(self, due: int) -> None:
+        """Ring at `due`, unless it rings before."""
+        if self._timer is not None:
+            if self._due <= due:
+                return
+            self._timer.cancel()
+        self._due = due
+        self._timer = self._loop.call_later(max(0, due - self._clock.now()) / 1000, self._run)
+
+    def stop(self) -> None:
+        """Do not ring any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _run(self) -> None:
+        self._timer = None
+        now = self._clock.now()
+        # The loop's clock and ours are not one: rather ring twice than early.
+        due = self._ring(now) if now >= self._due else self._due
+        if due is not None:
+            self.set(due)
+
+
 class Periodic:
     """Calls a function every so often until it is stopped."""
 

@@ -50,7 +50,7 @@ class Listener:
         connect: Callable[[Peer, Wake, int], Client],
         tls: Tls | None = None,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._turn = turn
         self._connect = connect
         self._tls = tls
@@ -71,7 +71,7 @@ class Listener:
 
     async def start(self) -> None:
         """Listen; an OSError says why the address cannot be had."""
-        settings = self._settings
+        settings = self.settings
         for listening in bind(settings.host, settings.port, settings.backlog):
             self.addresses.append(listening.getsockname()[:2])
             self._servers.append(await self._serve(listening))
@@ -93,7 +93,7 @@ class Listener:
     def admit(self, protocol: AmqpProtocol, transport: asyncio.Transport) -> Client | None:
         """A connection for a new socket; None when there are too many."""
         peer = protocol.peer = self._peer(transport, protocol.ends)
-        if len(self._connections) >= self._settings.connections_max:
+        if len(self._connections) >= self.settings.connections_max:
             logger.warning("refused %s: %d connections are open", peer.name, len(self._connections))
             return None
         if self._half_open[peer.host] >= limits.HALF_OPEN_PER_ADDRESS_MAX and not peer.is_loopback:
@@ -125,7 +125,7 @@ class Listener:
         return AmqpProtocol(self, self._turn, ends)
 
     async def _serve(self, listening: socket.socket) -> asyncio.Server | ProxiedServer:
-        settings = self._settings
+        settings = self.settings
         if settings.is_proxied:
             return ProxiedServer(
                 listening,
@@ -177,7 +177,7 @@ class Listener:
             return
         with contextlib.suppress(OSError):
             # The loop switches TCP_NODELAY on; it is only ever switched off here.
-            if not self._settings.is_nodelay:
+            if not self.settings.is_nodelay:
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
-            if self._settings.is_keepalive:
+            if self.settings.is_keepalive:
                 connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

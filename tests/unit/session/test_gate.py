@@ -1,0 +1,99 @@
+"""Who may come in, with the texts measured on RabbitMQ 3.10.8."""
+
+import pytest
+
+from warren.access.authenticate import AuthenticationSettings, Authenticator
+from warren.access.passwords import hash_password
+from warren.errors import AmqpSyntaxError, LoginRefused, NotAllowed
+from warren.metadata.commands import PutVhost, SetUserLimits, SetVhostLimits
+from warren.metadata.defaults import DefaultsSettings, initial_commands
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+from warren.session.gate import Gate
+from warren.session.peer import Peer
+
+HERE = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
+ELSEWHERE = Peer(host="10.0.0.1", port=1, server_host="10.0.0.2", server_port=5672)
+REFUSED = (
+    "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. "
+    "For details see the broker logfile."
+)
+
+
+class Entrance:
+    """A gate before guest, / and an empty virtual host v."""
+
+    def __init__(self) -> None:
+        self.metadata = Metadata()
+        self.proposals = LocalProposals(self.metadata, lambda: 0)
+        for command in initial_commands(
+            DefaultsSettings(), lambda password: hash_password(password, b"salt")
+        ):
+            self.proposals.apply(command)
+        self.proposals.apply(PutVhost(name="v"))
+        # User and virtual host of each connection.
+        self.places: list[tuple[str, str]] = []
+        self.reports: list[str] = []
+        authenticator = Authenticator(self.metadata, AuthenticationSettings())
+        self.gate = Gate(self.metadata, authenticator, lambda: self, self.reports.append)
+
+    def connections_of(self, user: str) -> int:
+        return sum(place[0] == user for place in self.places)
+
+    def connections_to(self, vhost: str) -> int:
+        return sum(place[1] == vhost for place in self.places)
+
+
+def test_a_user_with_the_right_password_is_let_in() -> None:
+    assert Entrance().gate.authenticate("PLAIN", b"\x00guest\x00guest", HERE) == "guest"
+
+
+@pytest.mark.parametrize(
+    ("response", "peer"),
+    [(b"\x00guest\x00wrong", HERE), (b"\x00nobody\x00guest", HERE), (b"\x00guest\x00guest", ELSEWHERE)],
+)
+def test_every_refusal_reads_the_same_and_is_reported_without_secrets(response: bytes, peer: Peer) -> None:
+    entrance = Entrance()
+    with pytest.raises(LoginRefused) as caught:
+        entrance.gate.authenticate("PLAIN", response, peer)
+    assert caught.value.reply_text == REFUSED
+    assert entrance.reports == [f"PLAIN login refused for {peer.name}: access_refused"]
+
+
+def test_a_malformed_response_is_another_error() -> None:
+    with pytest.raises(AmqpSyntaxError):
+        Entrance().gate.authenticate("PLAIN", b"guest", HERE)
+
+
+def refusal(entrance: Entrance, vhost: str) -> str:
+    with pytest.raises(NotAllowed) as caught:
+        entrance.gate.admit("guest", vhost, HERE)
+    return caught.value.reply_text
+
+
+def test_a_virtual_host_must_exist_and_be_permitted() -> None:
+    entrance = Entrance()
+    entrance.gate.admit("guest", "/", HERE)
+    assert refusal(entrance, "nope") == "NOT_ALLOWED - vhost nope not found"
+    assert refusal(entrance, "v") == "NOT_ALLOWED - access to vhost 'v' refused for user 'guest'"
+
+
+def test_the_connection_limit_of_a_virtual_host() -> None:
+    entrance = Entrance()
+    entrance.proposals.apply(SetVhostLimits(vhost="/", limits={"max-connections": 1}))
+    entrance.places = [("other", "v")]
+    entrance.gate.admit("guest", "/", HERE)
+    entrance.places = [("other", "/")]
+    assert refusal(entrance, "/") == (
+        "NOT_ALLOWED - access to vhost '/' refused for user 'guest': connection limit (1) is reached"
+    )
+
+
+def test_the_connection_limit_of_a_user() -> None:
+    entrance = Entrance()
+    entrance.proposals.apply(SetUserLimits(name="guest", limits={"max-connections": 1}))
+    entrance.places = [("other", "/")]
+    entrance.gate.admit("guest", "/", HERE)
+    entrance.places = [("guest", "/")]
+    text = "NOT_ALLOWED - connection refused for user 'guest': user connection limit (1) is reached"
+    assert refusal(entrance, "/") == text
