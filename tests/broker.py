@@ -15,6 +15,8 @@ import warren
 START_S_MAX = 30
 STOP_S_MAX = 10
 PROGRAM = "from warren.cli.main import main; main()"
+# A broker of one's own has its HTTP elsewhere, too.
+FREE_PORTS = ("--management-port", "0", "--prometheus-port", "0")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def running_warren(
 def start_warren(folder: Path, port: int, *arguments: str) -> Warren:
     """`warren serve` with `arguments`, which make it listen on `port`; returns when it does."""
     log = folder / "warren.log"
-    command = [sys.executable, "-c", PROGRAM, "serve", *arguments]
+    command = [sys.executable, "-c", PROGRAM, "serve", *FREE_PORTS, *arguments]
     with log.open("ab") as output:
         process = subprocess.Popen(
             command, cwd=folder, env=warren_environment(), stdout=output, stderr=output

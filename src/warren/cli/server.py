@@ -5,10 +5,11 @@ import sys
 
 import click
 
-from warren.node.boot import BootRefused, run
+from warren.node.boot import run
 from warren.node.config import load
 from warren.node.config_file import ConfigError, Entry
 from warren.node.logging import start as start_logging
+from warren.node.refusal import BootRefused
 
 # 0 is a clean stop; 1 is a refusal to start, with one line on standard error.
 _REFUSED = 1

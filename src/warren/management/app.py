@@ -1,7 +1,7 @@
 """The HTTP servers: the API on one port, metrics on another."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
@@ -15,6 +15,7 @@ from warren.transport.sockets import bind
 logger = logging.getLogger("warren.management")
 
 View = Callable[[web.Request, Managed], web.Response]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _BACKLOG = 128
 # Definitions are the largest thing sent here: as RabbitMQ 4.3.
@@ -66,10 +67,8 @@ def _app(node: Managed, protocol: str) -> web.Application:
     return app
 
 
-def _handler(
-    node: Managed, view: View, *, is_open: bool = True
-) -> Callable[[web.Request], "web.StreamResponse"]:
-    async def handle(request: web.Request) -> web.Response:
+def _handler(node: Managed, view: View, *, is_open: bool = True) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
         if not is_open:
             try:
                 request["user"] = authenticate(request, node)
@@ -77,14 +76,14 @@ def _handler(
                 return refusal.response
         return view(request, node)
 
-    return handle  # type: ignore[return-value]
+    return handle
 
 
 @web.middleware
-async def _errors(request: web.Request, handler: Callable[[web.Request], object]) -> web.StreamResponse:
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """RabbitMQ's body for what aiohttp refuses by itself; nothing of an exception goes to the client."""
     try:
-        return await handler(request)  # type: ignore[misc, no-any-return]
+        return await handler(request)
     except web.HTTPNotFound:
         return not_found()
     except web.HTTPMethodNotAllowed as error:

@@ -79,7 +79,7 @@ HANDSHAKE = Setting("handshake_timeout", limits.HANDSHAKE_MS, _MS, "milliseconds
 TLS_HANDSHAKE = Setting("ssl_handshake_timeout", limits.TLS_HANDSHAKE_MS, _MS, "milliseconds for TLS")
 CONSUMER_TIMEOUT: Setting[int | None] = Setting(
     "consumer_timeout",
-    1_800_000,
+    limits.CONSUMER_TIMEOUT_MS,
     unless(("undefined", "infinity"), _MS),
     "milliseconds a delivery may be unsettled",
 )

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from warren.session.connection import Connection
 
 from warren.metadata.commands import PutVhost, RemoveUser, RemoveVhost, SetPermissions
 from warren.node.broker import Broker
@@ -14,6 +13,7 @@ from warren.node.config import Config
 from warren.node.config_file import Entry
 from warren.node.refusal import BootRefused
 from warren.runtime.clock import Clock
+from warren.session.connection import Connection
 from warren.session.peer import Peer
 from warren.session.wake import Wake
 from warren.wire.method import Method
