@@ -20,17 +20,18 @@ _HELP = {
 
 def metrics(request: web.Request, node: Managed) -> web.Response:
     """Every metric of this node."""
-    lines: list[str] = []
-    _add(lines, "rabbitmq_build_info", "RabbitMQ & Erlang/OTP version info", 1, _build(node))
     identity = {"rabbitmq_node": node.node_name, "rabbitmq_cluster": node.cluster_name}
-    _add(lines, "rabbitmq_identity_info", "RabbitMQ node & cluster identity info", 1, identity)
     counts = totals(node)
+    lines = [
+        *_gauge("rabbitmq_build_info", "RabbitMQ & Erlang/OTP version info", 1, _build()),
+        *_gauge("rabbitmq_identity_info", "RabbitMQ node & cluster identity info", 1, identity),
+    ]
     for name, text in _HELP.items():
-        _add(lines, f"rabbitmq_{name}", text, counts[name], {})
+        lines += _gauge(f"rabbitmq_{name}", text, counts[name], {})
     return web.Response(body="\n".join([*lines, ""]).encode(), headers={"content-type": _TYPE})
 
 
-def _build(node: Managed) -> dict[str, str]:
+def _build() -> dict[str, str]:
     return {
         "rabbitmq_version": COMPATIBLE_VERSION,
         "warren_version": __version__,
@@ -38,11 +39,10 @@ def _build(node: Managed) -> dict[str, str]:
     }
 
 
-def _add(lines: list[str], name: str, text: str, value: float, labels: dict[str, str]) -> None:
+def _gauge(name: str, text: str, value: float, labels: dict[str, str]) -> list[str]:
     written = ",".join(f'{label}="{_escape(of)}"' for label, of in labels.items())
-    lines.append(f"# TYPE {name} gauge")
-    lines.append(f"# HELP {name} {text}")
-    lines.append(f"{name}{{{written}}} {value}" if written else f"{name} {value}")
+    where = f"{{{written}}}" if written else ""
+    return [f"# TYPE {name} gauge", f"# HELP {name} {text}", f"{name}{where} {value}"]
 
 
 def _escape(value: str) -> str:
