@@ -8,7 +8,7 @@ that the fewest rules are filed under; an `any` rule under each. So a message lo
 a fact with it, however many others there are.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
 
 from warren.errors import PreconditionFailed
@@ -66,9 +66,11 @@ class HeadersExchange(Exchange):
         stated = frozenset(facts)
         matched: dict[Rule, None] = {}
         for fact in facts:
-            for rule in self._look_up(fact):
-                if rule.is_any or rule.facts <= stated:
-                    matched[rule] = None
+            filed = self._filed.get(fact)
+            if filed is not None:
+                for rule in filed if isinstance(filed, dict) else (filed,):
+                    if rule.is_any or rule.facts <= stated:
+                        matched[rule] = None
         return [binding.destination for rule in matched for binding in self._members.get(rule)]
 
     def added(self, binding: Binding) -> None:
@@ -77,7 +79,7 @@ class HeadersExchange(Exchange):
         if rule is None:
             rule = self._rules[asked] = asked
             if not rule.is_any:
-                rule.filed_under = min(rule.facts, key=lambda fact: len(self._look_up(fact)), default=None)
+                rule.filed_under = min(rule.facts, key=self._crowd, default=None)
             for fact in rule.places():
                 self._file(fact, rule)
         self._members.add(rule, binding)
@@ -104,11 +106,12 @@ class HeadersExchange(Exchange):
         else:
             self._filed[fact] = {filed: None, rule: None}
 
-    def _look_up(self, fact: Hashable) -> Collection["Rule"]:
+    def _crowd(self, fact: Hashable) -> int:
+        """How many rules are filed under `fact`."""
         filed = self._filed.get(fact)
         if filed is None:
-            return ()
-        return filed if isinstance(filed, dict) else (filed,)
+            return 0
+        return len(filed) if isinstance(filed, dict) else 1
 
 
 class Rule:
