@@ -12,32 +12,16 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 
 import warren.routing.router
+from warren.model.message import Message, encode_address
 from warren.routing.exchange import Binding, Exchange, ExchangeSettings
 from warren.routing.router import Router
 from warren.routing.types import exchange_type
+from warren.wire.properties import BasicProperties
 
 SIZES = (1, 1_000, 100_000)
 SHAPES = ("direct", "fanout", "topic", "headers", "x-consistent-hash", "x-modulus-hash")
 # The hash exchanges look at each candidate once per slot: a thousand of them are many already.
 SIZE_MAX = {"x-consistent-hash": 1_000}
-
-
-class Sent:
-    """A message with the headers of one order."""
-
-    def __init__(self, headers: dict[str, object]) -> None:
-        self.flags = 2 if headers else 0
-        self.content = b"".join(name.encode() for name in headers)
-        self.header_size = len(self.content)
-        self._headers = headers
-
-    def headers(self) -> dict[str, object]:
-        """Its headers."""
-        return self._headers
-
-    def properties(self) -> object:
-        """None are read here."""
-        return None
 
 
 def binding(kind: str, source: Exchange, number: int) -> Binding:
@@ -79,9 +63,9 @@ def measured(kind: str, size: int, seconds: float) -> dict[str, float]:
         router.bind(one)
     octets = tracemalloc.get_traced_memory()[0] / size
     tracemalloc.stop()
-    message = Sent({"kind": "order", "id": size // 2} if kind == "headers" else {})
-    key = next(keys(kind, size))
-    address = b"\x01x" + bytes((len(key),)) + key.encode()
+    headers = {"kind": "order", "id": size // 2} if kind == "headers" else None
+    address = encode_address("x", next(keys(kind, size)))
+    message = Message.compose(address, BasicProperties(headers=headers), b"", now=0)
     source = keys(kind, size)
 
     def uncached() -> object:

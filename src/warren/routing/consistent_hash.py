@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from warren.errors import PreconditionFailed
 from warren.limits import CONSISTENT_HASH_WEIGHT_MAX
+from warren.model.message import Message
 from warren.model.terms import printed_value
-from warren.routing.exchange import Binding, BindingIndex, Exchange, Message
+from warren.routing.exchange import Binding, BindingIndex, Exchange
 from warren.routing.hashing import SLOTS, destination_name, draw, key_slot, seed
 from warren.wire.table import encode_table
 

@@ -7,7 +7,7 @@ refused (RabbitMQ 3.10.8, measured).
 from collections.abc import Mapping
 
 from warren.errors import PreconditionFailed
-from warren.routing.exchange import Message
+from warren.model.message import Message
 from warren.wire.properties import BasicProperties
 from warren.wire.table import type_name
 

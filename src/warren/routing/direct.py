@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from warren.routing.exchange import Exchange, Message
+from warren.model.message import Message
+from warren.routing.exchange import Exchange
 
 
 class DirectExchange(Exchange):

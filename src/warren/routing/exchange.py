@@ -6,7 +6,8 @@ by key. A destination is an exchange or anything else, usually a queue: routing 
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+
+from warren.model.message import Message
 
 # Where an unroutable message goes instead: RabbitMQ's argument, also a key of policies.
 ALTERNATE_EXCHANGE = "alternate-exchange"
@@ -14,28 +15,6 @@ ALTERNATE_EXCHANGE = "alternate-exchange"
 
 # Shared by all bindings without arguments, since most have none.
 NO_ARGUMENTS: Mapping[str, object] = {}
-
-
-class Message(Protocol):
-    """What routing reads of a message."""
-
-    @property
-    def content(self) -> bytes:
-        """The content header payload, followed by the body."""
-
-    @property
-    def header_size(self) -> int:
-        """The size of the content header payload."""
-
-    @property
-    def flags(self) -> int:
-        """Bit 1: it has a headers table."""
-
-    def headers(self) -> Mapping[str, object]:
-        """Its headers table, decoded now."""
-
-    def properties(self) -> object:
-        """Its basic properties, decoded now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

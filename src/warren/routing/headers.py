@@ -12,8 +12,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
 
 from warren.errors import PreconditionFailed
+from warren.model.message import Message
 from warren.model.terms import printed_value
-from warren.routing.exchange import Binding, BindingIndex, Exchange, Message, fingerprint
+from warren.routing.exchange import Binding, BindingIndex, Exchange, fingerprint
 from warren.wire.table import type_name
 
 # The argument that says how, and what it may say. With `-with-x`, headers that start with `x-` count too.

@@ -6,7 +6,8 @@ same, also after a restart; binding keys mean nothing. A destination bound twice
 
 from collections.abc import Iterable
 
-from warren.routing.exchange import Binding, Exchange, Message
+from warren.model.message import Message
+from warren.routing.exchange import Binding, Exchange
 from warren.routing.hashing import destination_name, key_hash
 
 

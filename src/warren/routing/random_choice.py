@@ -6,7 +6,8 @@ here every destination that the router knows is one.
 
 from collections.abc import Iterable
 
-from warren.routing.exchange import Binding, Exchange, Message
+from warren.model.message import Message
+from warren.routing.exchange import Binding, Exchange
 
 _OCTETS = 8
 

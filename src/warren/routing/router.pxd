@@ -1,5 +1,7 @@
-from warren.model.message cimport Message as RoutedMessage
-from warren.routing.exchange cimport BindingIndex, Exchange
+from warren.model.message cimport Message
+from warren.routing.exchange cimport BindingIndex
+
+cdef int _HAS_HEADERS
 
 cdef class Router:
     cdef readonly str vhost_name
@@ -10,14 +12,14 @@ cdef class Router:
     cdef dict _old
     cdef Py_ssize_t _kept
 
-    cpdef tuple route(self, bytes address, RoutedMessage message)
-    cdef tuple _route_uncached(self, bytes address, message, list copies)
+    cpdef tuple route(self, bytes address, Message message)
+    cdef tuple _route_uncached(self, bytes address, Message message, list copies)
     cdef _keep(self, bytes address, tuple found)
 
 cdef class Walk:
     cdef dict _exchanges
     cdef list _keys
-    cdef object _message
+    cdef Message _message
     cdef readonly bint is_by_key
 
     cpdef tuple from_exchange(self, start)

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 
 from warren.errors import NotFound
 from warren.limits import ROUTE_DESTINATIONS_CACHED_MAX, ROUTES_CACHED_MAX
+from warren.model.message import HAS_HEADERS, Message
 from warren.routing.copies import carbon_copies, has_copies
-from warren.routing.exchange import Binding, BindingIndex, Exchange, Message
+from warren.routing.exchange import Binding, BindingIndex, Exchange
 
-_HAS_HEADERS = 2
+_HAS_HEADERS = HAS_HEADERS
 
 
 class Router:

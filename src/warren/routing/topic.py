@@ -15,7 +15,8 @@ Words, as RabbitMQ 3.10.8 has them: the empty string has none, `a.` has two, the
 
 from collections.abc import Iterable
 
-from warren.routing.exchange import Binding, Exchange, Message
+from warren.model.message import Message
+from warren.routing.exchange import Binding, Exchange
 
 _ONE = "*"
 _ANY = "#"

@@ -2,37 +2,19 @@
 
 from collections.abc import Mapping
 
+from warren.model.message import Message
 from warren.routing.exchange import Binding, Exchange, ExchangeSettings
 from warren.routing.router import Router
 from warren.wire.properties import BasicProperties
 
 
-class Sent:
-    """A message as routing sees it; the names of its headers stand in its octets as in a table."""
-
-    def __init__(self, headers: Mapping[str, object] | None = None, **properties: object) -> None:
-        self.flags = 0 if headers is None else 2
-        names = [name.encode() for name in headers or {}]
-        self.content = b"".join(bytes((len(name),)) + name for name in names)
-        self.header_size = len(self.content)
-        self._headers = headers or {}
-        self._properties = properties
-
-    def headers(self) -> Mapping[str, object]:
-        """Its headers."""
-        return self._headers
-
-    def properties(self) -> BasicProperties:
-        """Its properties."""
-        return BasicProperties(**self._properties)
+def sent(headers: Mapping[str, object] | None = None, **properties: object) -> Message:
+    """A message with these properties; the router is told beside it where it was published to."""
+    table = None if headers is None else dict(headers)
+    return Message.compose(b"\x00\x00", BasicProperties(headers=table, **properties), b"", now=0)
 
 
-PLAIN = Sent()
-
-
-def address(exchange: str, key: str) -> bytes:
-    """Exchange and routing key as in basic.publish."""
-    return bytes((len(exchange),)) + exchange.encode() + bytes((len(key),)) + key.encode()
+PLAIN = sent()
 
 
 def made(kind: type[Exchange], name: str = "x", **arguments: object) -> Exchange:
@@ -55,6 +37,6 @@ def bound(source: Exchange, key: str, destination: object, **arguments: object) 
     return binding
 
 
-def routed(exchange: Exchange, key: str = "", message: Sent = PLAIN) -> list[object]:
+def routed(exchange: Exchange, key: str = "", message: Message = PLAIN) -> list[object]:
     """The destinations that the exchange names by itself, each once."""
     return list(dict.fromkeys(exchange.route(key, message)))

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from tests.unit.routing.samples import PLAIN, Sent, bound, made, routed
+from tests.unit.routing.samples import PLAIN, bound, made, routed, sent
 
 from warren.errors import PreconditionFailed
 from warren.limits import CONSISTENT_HASH_WEIGHT_MAX
@@ -101,9 +101,9 @@ def test_a_header_may_be_hashed_instead_of_the_key() -> None:
     for number in range(20):
         bound(exchange, "1", f"q{number}")
     assert not exchange.is_routed_by_key
-    reached = {tuple(routed(exchange, key, Sent({"id": "seven"}))) for key in KEYS[:20]}
+    reached = {tuple(routed(exchange, key, sent({"id": "seven"}))) for key in KEYS[:20]}
     assert len(reached) == 1
-    spread = {tuple(routed(exchange, "", Sent({"id": Int32(number)}))) for number in range(100)}
+    spread = {tuple(routed(exchange, "", sent({"id": Int32(number)}))) for number in range(100)}
     assert len(spread) > 10
 
 
@@ -119,9 +119,9 @@ def test_a_property_may_be_hashed_instead_of_the_key() -> None:
     exchange = made(ConsistentHashExchange, hash_property="correlation_id")
     for number in range(20):
         bound(exchange, "1", f"q{number}")
-    one = Sent(correlation_id="one")
+    one = sent(correlation_id="one")
     assert len({tuple(routed(exchange, key, one)) for key in KEYS[:20]}) == 1
-    assert len({tuple(routed(exchange, "", Sent(correlation_id=key))) for key in KEYS[:100]}) > 10
+    assert len({tuple(routed(exchange, "", sent(correlation_id=key))) for key in KEYS[:100]}) > 10
 
 
 @pytest.mark.parametrize("key", ["1", "99", "+1", "01", str(CONSISTENT_HASH_WEIGHT_MAX)])

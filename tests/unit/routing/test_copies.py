@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from tests.unit.routing.samples import Sent
+from tests.unit.routing.samples import sent
 
 from warren.errors import PreconditionFailed
 from warren.routing.copies import carbon_copies, has_copies, strip_bcc
@@ -50,10 +50,10 @@ def test_what_is_no_array_is_refused_in_the_words_of_rabbitmq(value: object, kin
 
 
 def test_headers_that_only_sound_alike_need_no_decoding() -> None:
-    assert not has_copies(Sent({"ACCOUNT": 1}))
-    assert not has_copies(Sent({"CCC": 1}))
-    assert has_copies(Sent({"CC": 1}))
-    assert has_copies(Sent({"BCC": 1}))
+    assert not has_copies(sent({"ACCOUNT": 1}))
+    assert not has_copies(sent({"CCC": 1}))
+    assert has_copies(sent({"CC": 1}))
+    assert has_copies(sent({"BCC": 1}))
 
 
 def test_bcc_is_taken_out_and_everything_else_stays() -> None:

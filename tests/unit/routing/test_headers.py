@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.routing.samples import Sent, bound, made, routed
+from tests.unit.routing.samples import bound, made, routed, sent
 
 from warren.errors import PreconditionFailed
 from warren.routing.exchange import Binding
@@ -41,7 +41,7 @@ def test_a_binding_matches_as_measured(
 ) -> None:
     exchange = made(HeadersExchange)
     exchange.bind(Binding(exchange, "", arguments, "q"))
-    assert (routed(exchange, "", Sent(headers)) == ["q"]) is is_match
+    assert (routed(exchange, "", sent(headers)) == ["q"]) is is_match
 
 
 EQUAL = [
@@ -74,7 +74,7 @@ def test_values_are_equal_as_measured() -> None:
         exchange = made(HeadersExchange)
         bound(exchange, "", "q", a=wanted)
         for group, value in values:
-            is_match = bool(routed(exchange, "", Sent({"a": value})))
+            is_match = bool(routed(exchange, "", sent({"a": value})))
             # A void value in a binding asks only that the header is there.
             assert is_match is (group == wanted_group or wanted is None), (wanted, value)
 
@@ -114,7 +114,7 @@ def test_rules_filed_under_a_crowded_header_are_not_looked_at() -> None:
     for number in range(2000):
         bound(exchange, "", number, kind="order", id=number)
     assert max(exchange._crowd(fact) for fact in exchange._filed) <= 2
-    assert routed(exchange, "", Sent({"kind": "order", "id": 77})) == [77]
+    assert routed(exchange, "", sent({"kind": "order", "id": 77})) == [77]
 
 
 NAMES = st.sampled_from(["a", "b", "c", "x-a"])
@@ -147,12 +147,12 @@ def same(one: object, other: object) -> bool:
 @given(
     rules=st.lists(ARGUMENTS, max_size=10),
     gone=st.sets(st.integers(0, 9)),
-    sent=st.lists(HEADERS, min_size=1, max_size=4),
+    tables=st.lists(HEADERS, min_size=1, max_size=4),
 )
 def test_the_index_finds_what_a_scan_finds(
     rules: list[tuple[dict[str, object], str | None]],
     gone: set[int],
-    sent: list[dict[str, object]],
+    tables: list[dict[str, object]],
 ) -> None:
     exchange = made(HeadersExchange)
     bindings = []
@@ -163,10 +163,10 @@ def test_the_index_finds_what_a_scan_finds(
     for at in gone:
         if at < len(bindings):
             assert exchange.unbind(bindings[at])
-    for headers in sent:
+    for headers in tables:
         expected = {
             binding.destination
             for binding in bindings
             if binding.destination not in gone and scanned(dict(binding.arguments), headers)
         }
-        assert set(exchange.route("", Sent(headers))) == expected
+        assert set(exchange.route("", sent(headers))) == expected

@@ -1,10 +1,11 @@
 """The router: the graph walk, the cache and the copies."""
 
 import pytest
-from tests.unit.routing.samples import PLAIN, Sent, address, declared
+from tests.unit.routing.samples import PLAIN, declared, sent
 
 from warren.errors import NotFound, PreconditionFailed
 from warren.limits import ROUTE_DESTINATIONS_CACHED_MAX, ROUTES_CACHED_MAX
+from warren.model.message import encode_address
 from warren.routing.direct import DirectExchange
 from warren.routing.exchange import Binding
 from warren.routing.fanout import FanoutExchange
@@ -21,16 +22,16 @@ def test_a_direct_exchange_sends_to_every_queue_bound_with_exactly_the_key(route
     direct = declared(router, DirectExchange, "d")
     for key, queue in (("a", "q1"), ("a", "q2"), ("A", "q3")):
         router.bind(Binding(direct, key, None, queue))
-    assert router.route(address("d", "a"), PLAIN) == ("q1", "q2")
-    assert router.route(address("d", "A"), PLAIN) == ("q3",)
-    assert router.route(address("d", "b"), PLAIN) == ()
+    assert router.route(encode_address("d", "a"), PLAIN) == ("q1", "q2")
+    assert router.route(encode_address("d", "A"), PLAIN) == ("q3",)
+    assert router.route(encode_address("d", "b"), PLAIN) == ()
 
 
 def test_a_queue_bound_twice_is_named_once(router: Router) -> None:
     fanout = declared(router, FanoutExchange, "f")
     for key in ("a", "b"):
         router.bind(Binding(fanout, key, None, "q"))
-    assert router.route(address("f", "x"), PLAIN) == ("q",)
+    assert router.route(encode_address("f", "x"), PLAIN) == ("q",)
 
 
 def test_a_binding_is_idempotent_and_its_arguments_with_their_types_are_part_of_it(router: Router) -> None:
@@ -48,7 +49,7 @@ def test_a_binding_is_idempotent_and_its_arguments_with_their_types_are_part_of_
 
 def test_a_missing_exchange_is_not_found(router: Router) -> None:
     with pytest.raises(NotFound, match=r"^no exchange 'x' in vhost 'v'$"):
-        router.route(address("x", "k"), PLAIN)
+        router.route(encode_address("x", "k"), PLAIN)
 
 
 def test_exchanges_bound_in_a_circle_are_each_visited_once(router: Router) -> None:
@@ -58,36 +59,36 @@ def test_exchanges_bound_in_a_circle_are_each_visited_once(router: Router) -> No
     router.bind(Binding(one, "", None, "q1"))
     router.bind(Binding(two, "", None, "q2"))
     router.bind(Binding(two, "", None, "q1"))
-    assert router.route(address("one", ""), PLAIN) == ("q1", "q2")
-    assert router.route(address("two", ""), PLAIN) == ("q2", "q1")
+    assert router.route(encode_address("one", ""), PLAIN) == ("q1", "q2")
+    assert router.route(encode_address("two", ""), PLAIN) == ("q2", "q1")
 
 
 def test_the_alternate_exchange_takes_what_is_routed_nowhere(router: Router) -> None:
     declared(router, DirectExchange, "d", alternate_exchange="ae")
     spare = declared(router, FanoutExchange, "ae")
     router.bind(Binding(spare, "", None, "q"))
-    assert router.route(address("d", "k"), PLAIN) == ("q",)
+    assert router.route(encode_address("d", "k"), PLAIN) == ("q",)
 
 
 def test_alternate_exchanges_that_name_each_other_end(router: Router) -> None:
     declared(router, DirectExchange, "a", alternate_exchange="b")
     declared(router, DirectExchange, "b", alternate_exchange="a")
-    assert router.route(address("a", "k"), PLAIN) == ()
+    assert router.route(encode_address("a", "k"), PLAIN) == ()
 
 
 def test_an_alternate_exchange_that_does_not_exist_is_no_error(router: Router) -> None:
     declared(router, DirectExchange, "a", alternate_exchange="b")
-    assert router.route(address("a", "k"), PLAIN) == ()
+    assert router.route(encode_address("a", "k"), PLAIN) == ()
 
 
 def test_an_alternate_exchange_set_later_holds_at_once(router: Router) -> None:
     direct = declared(router, DirectExchange, "a")
     router.bind(Binding(declared(router, FanoutExchange, "b"), "", None, "q"))
-    assert router.route(address("a", "k"), PLAIN) == ()
+    assert router.route(encode_address("a", "k"), PLAIN) == ()
     direct.alternate = "b"
-    assert router.route(address("a", "k"), PLAIN) == ("q",)
+    assert router.route(encode_address("a", "k"), PLAIN) == ("q",)
     direct.alternate = None
-    assert router.route(address("a", "k"), PLAIN) == ()
+    assert router.route(encode_address("a", "k"), PLAIN) == ()
 
 
 def test_every_change_advances_the_generation(router: Router) -> None:
@@ -108,10 +109,10 @@ def test_every_change_advances_the_generation(router: Router) -> None:
 def test_an_answer_is_the_same_tuple_until_something_changes(router: Router) -> None:
     direct = declared(router, DirectExchange, "d")
     router.bind(Binding(direct, "k", None, "q"))
-    first = router.route(address("d", "k"), PLAIN)
-    assert router.route(address("d", "k"), PLAIN) is first
+    first = router.route(encode_address("d", "k"), PLAIN)
+    assert router.route(encode_address("d", "k"), PLAIN) is first
     router.bind(Binding(direct, "k", None, "r"))
-    assert router.route(address("d", "k"), PLAIN) == ("q", "r")
+    assert router.route(encode_address("d", "k"), PLAIN) == ("q", "r")
 
 
 def test_removing_an_exchange_removes_the_bindings_from_it_and_to_it(router: Router) -> None:
@@ -120,7 +121,7 @@ def test_removing_an_exchange_removes_the_bindings_from_it_and_to_it(router: Rou
     router.bind(inwards)
     router.bind(outwards)
     assert router.remove("two") == [outwards, inwards]
-    assert router.route(address("one", ""), PLAIN) == ()
+    assert router.route(encode_address("one", ""), PLAIN) == ()
     assert router.bindings_of("q") == []
     assert list(router.bindings_from(one)) == []
 
@@ -130,7 +131,7 @@ def test_an_exchange_bound_to_itself_is_removed_with_that_binding_once(router: R
     binding = Binding(loop, "", None, loop)
     router.bind(binding)
     router.bind(Binding(loop, "", None, "q"))
-    assert router.route(address("loop", ""), PLAIN) == ("q",)
+    assert router.route(encode_address("loop", ""), PLAIN) == ("q",)
     assert [one for one in router.remove("loop") if one.destination is loop] == [binding]
 
 
@@ -139,23 +140,23 @@ def test_the_cache_is_bounded_by_entries_and_by_destinations(router: Router) -> 
     for number in range(3):
         router.bind(Binding(fanout, "", None, number))
     for number in range(ROUTES_CACHED_MAX + 10):
-        assert router.route(address("f", str(number)), PLAIN) == (0, 1, 2)
+        assert router.route(encode_address("f", str(number)), PLAIN) == (0, 1, 2)
     assert router.cached <= ROUTES_CACHED_MAX
     for number in range(3, ROUTE_DESTINATIONS_CACHED_MAX // 100):
         router.bind(Binding(fanout, "", None, number))
     for number in range(150):
-        router.route(address("f", str(number)), PLAIN)
+        router.route(encode_address("f", str(number)), PLAIN)
     assert router.cached <= 102
 
 
 def test_an_address_in_use_outlives_a_flood_of_others(router: Router) -> None:
     fanout = declared(router, FanoutExchange, "f")
     router.bind(Binding(fanout, "", None, "q"))
-    first = router.route(address("f", "often"), PLAIN)
+    first = router.route(encode_address("f", "often"), PLAIN)
     for number in range(2 * ROUTES_CACHED_MAX):
-        router.route(address("f", str(number)), PLAIN)
+        router.route(encode_address("f", str(number)), PLAIN)
         if number % 1000 == 0:
-            assert router.route(address("f", "often"), PLAIN) is first
+            assert router.route(encode_address("f", "often"), PLAIN) is first
 
 
 def test_unbinding_a_destination_takes_all_its_bindings(router: Router) -> None:
@@ -165,7 +166,7 @@ def test_unbinding_a_destination_takes_all_its_bindings(router: Router) -> None:
     for binding in (*bindings, other):
         router.bind(binding)
     assert router.unbind_destination("q") == bindings
-    assert router.route(address("one", "a"), PLAIN) == ("r",)
+    assert router.route(encode_address("one", "a"), PLAIN) == ("r",)
     assert router.bindings_of("q") == []
     assert router.unbind_destination("q") == []
 
@@ -174,16 +175,16 @@ def test_keys_in_cc_and_bcc_are_routed_too(router: Router) -> None:
     direct = declared(router, DirectExchange, "d")
     for key in "abc":
         router.bind(Binding(direct, key, None, "q" + key))
-    copied = Sent({"CC": ["b"], "BCC": ["c", 7, "a"]})
-    assert router.route(address("d", "a"), PLAIN) == ("qa",)
-    assert router.route(address("d", "a"), copied) == ("qa", "qb", "qc")
-    assert router.route(address("d", "a"), PLAIN) == ("qa",)
+    copied = sent({"CC": ["b"], "BCC": ["c", 7, "a"]})
+    assert router.route(encode_address("d", "a"), PLAIN) == ("qa",)
+    assert router.route(encode_address("d", "a"), copied) == ("qa", "qb", "qc")
+    assert router.route(encode_address("d", "a"), PLAIN) == ("qa",)
 
 
 def test_a_cc_that_is_no_array_is_refused(router: Router) -> None:
     declared(router, DirectExchange, "d")
     with pytest.raises(PreconditionFailed) as refusal:
-        router.route(address("d", "a"), Sent({"CC": Int32(5)}))
+        router.route(encode_address("d", "a"), sent({"CC": Int32(5)}))
     assert refusal.value.message == 'invalid message: {unacceptable_type_in_header,"CC",signedint}'
 
 
