@@ -82,7 +82,7 @@ def _run_build(build: str, suites: list[str], *, is_only_one: bool) -> list[Outc
         outcomes += [_run_check(name, command) for name, command in CHECKS]
     reason = why_missing(build)
     for suite in suites:
-        if suite == "lint" or not (is_only_one or _is_due(suite, build)):
+        if suite == "lint" or not (is_only_one or is_due(suite, build)):
             continue
         name = f"{suite} ({build})"
         if reason:
@@ -94,9 +94,11 @@ def _run_build(build: str, suites: list[str], *, is_only_one: bool) -> list[Outc
     return outcomes
 
 
-def _is_due(suite: str, build: str) -> bool:
+def is_due(suite: str, build: str) -> bool:
     """Whether a run on both builds runs `suite` on this one."""
-    chosen = ONCE_ON.get(suite, build)
+    chosen = ONCE_ON.get(suite)
+    if chosen is None:
+        return True
     return build == ("interpreted" if why_missing(chosen) else chosen)
 
 

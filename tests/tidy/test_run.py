@@ -79,3 +79,17 @@ def test_a_build_that_was_not_made_is_said_to_be_missing(tmp_path: Path) -> None
     assert "make setup" in run.why_missing("compiled")
     (tmp_path / "warren-build").write_text("interpreted: there is no C compiler\n")
     assert "there is no C compiler" in run.why_missing("compiled")
+
+
+def test_every_suite_runs_on_both_builds_apart_from_those_that_run_once(tmp_path: Path) -> None:
+    (tmp_path / "warren-build").write_text("compiled\n")
+    assert run.is_due("unit", "interpreted")
+    assert run.is_due("unit", "compiled")
+    assert not run.is_due("fuzz", "interpreted")
+    assert run.is_due("fuzz", "compiled")
+
+
+def test_without_the_compiled_build_what_runs_once_runs_interpreted(tmp_path: Path) -> None:
+    (tmp_path / "warren-build").write_text("interpreted: there is no C compiler\n")
+    assert run.is_due("fuzz", "interpreted")
+    assert run.is_due("unit", "compiled")
