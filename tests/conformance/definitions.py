@@ -11,8 +11,8 @@ from tests.conformance.client import VHOST
 
 # As many transcripts run at once; each has one of the vhosts to itself meanwhile.
 VHOSTS = [f"{VHOST}-{number}" for number in range(1, 13)]
-# vhost -> limits; these two exist beside the vhosts that transcripts play in.
-LIMITED_VHOSTS = {"no-connections": {"max-connections": 0}, "one-queue": {"max-queues": 1}}
+# vhost -> limits; these exist beside the vhosts that transcripts play in.
+LIMITED_VHOSTS = {"no-limits": {}, "no-connections": {"max-connections": 0}, "one-queue": {"max-queues": 1}}
 _EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
 _NOTHING = {"configure": "^$", "write": "^$", "read": "^$"}
 # user -> tags, permissions in every vhost of VHOSTS, limits
@@ -60,6 +60,7 @@ def definitions() -> dict[str, Any]:
         "parameters": [
             {"component": "vhost-limits", "name": "limits", "vhost": vhost, "value": limits}
             for vhost, limits in LIMITED_VHOSTS.items()
+            if limits
         ]
         + [
             {
