@@ -48,8 +48,9 @@ def start_broker(choice: str, folder: Path) -> Iterator[Broker]:
             rabbitmq.stop()
     else:
         # The definitions have to be there already: `python -m tests.conformance.definitions` prints them.
-        place = urlsplit(choice)
-        yield Broker(place.hostname or "127.0.0.1", place.port or 5672, is_rabbitmq=True)
+        place = urlsplit(choice.removeprefix("warren="))
+        is_rabbitmq = not choice.startswith("warren=")
+        yield Broker(place.hostname or "127.0.0.1", place.port or 5672, is_rabbitmq=is_rabbitmq)
 
 
 def outside_address() -> str:

@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--broker",
         default="warren",
-        help="warren (started here), rabbitmq (started here), or an amqp:// URI of a RabbitMQ",
+        help="warren or rabbitmq, started here; or the URI of a RabbitMQ that runs; or warren=URI",
     )
     group.addoption("--rewrite", action="store_true", help="rewrite the S> lines of the chosen transcripts")
 
