@@ -62,6 +62,9 @@ class Player:
         if found[3] == "disconnect":
             self._connect(number)
         seen: list[str] = []
+        if found[3] in ("tx.commit", "tx.rollback"):
+            # RabbitMQ takes nothing else on the channel meanwhile.
+            self._await_channel(number, int(found[2]), f"{found[3]}-ok", seen)
         counts: list[str] = []
         for _ in range(ROUNDS):
             self._await_channels(seen)
@@ -122,18 +125,20 @@ class Player:
     def _await_channels(self, seen: list[str]) -> None:
         for number, peer in self.client.peers.items():
             for channel in range(1, CHANNELS + 1):
-                if (number, channel) not in self.settled:
-                    continue
-                peer.send_method(channel, "channel.flow", active=True)
-                confirmed: dict[str, set[int]] = {"confirmed": set(), "refused": set()}
-                while (event := self._next(number, channel, seen)) and event.name != "channel.flow-ok":
-                    self._see(number, event, confirmed, seen)
-                    if event.name in ("channel.close", "channel.close-ok"):
-                        del self.settled[number, channel]
-                        break
-                seen.extend(
-                    f"{number}: {channel} {what} {sorted(tags)}" for what, tags in confirmed.items() if tags
-                )
+                if (number, channel) in self.settled:
+                    peer.send_method(channel, "channel.flow", active=True)
+                    self._await_channel(number, channel, "channel.flow-ok", seen)
+
+    def _await_channel(self, number: int, channel: int, last: str, seen: list[str]) -> None:
+        """See what comes on a channel up to the method `last`, or its end."""
+        confirmed: dict[str, set[int]] = {"confirmed": set(), "refused": set()}
+        while (event := self._next(number, channel, seen)) and event.name != "channel.flow-ok":
+            self._see(number, event, confirmed, seen)
+            if event.name in ("channel.close", "channel.close-ok"):
+                del self.settled[number, channel]
+            if event.name in (last, "channel.close", "channel.close-ok"):
+                break
+        seen.extend(f"{number}: {channel} {what} {sorted(tags)}" for what, tags in confirmed.items() if tags)
 
     def _next(self, number: int, channel: int, seen: list[str]) -> Event | None:
         """The next event on `channel`; None if the connection goes instead, which is seen."""
@@ -161,7 +166,10 @@ class Player:
         confirmed[kind] |= tags
 
     def _plain(self, event: Event) -> str:
-        text = describe(Event(event.channel, event.name, self.scene.plain(event.values)))
+        values = self.scene.plain(event.values)
+        if "headers" in values:
+            values["headers"] = _in_order(values["headers"])
+        text = describe(Event(event.channel, event.name, values))
         for pattern, replacement in _VOLATILE:
             text = pattern.sub(replacement, text)
         return text
@@ -179,3 +187,11 @@ class Player:
                     if f"{number}: {channel} channel.close-ok" not in seen:
                         peer.send_method(channel, "channel.close-ok")
                     self._open_channel(number, channel)
+
+
+def _in_order(value: object) -> object:
+    """`value` with the fields of tables sorted, and without the headers that only Warren adds."""
+    if isinstance(value, dict):
+        kept = sorted(key for key in value if not key.startswith("x-last-death-"))
+        return {key: _in_order(value[key]) for key in kept}
+    return [_in_order(member) for member in value] if isinstance(value, list) else value

@@ -21,7 +21,8 @@ ATTEMPTS = 3
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_that_once_differed_does_so_no_more(path: Path, brokers: list[Scene]) -> None:
     lines = path.read_text().splitlines()
-    assert difference([line for line in lines if line.startswith("C")], brokers) is None
+    found = difference([line for line in lines if line.startswith("C")], brokers)
+    assert found is None, found
 
 
 @pytest.mark.rabbitmq
