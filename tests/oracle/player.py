@@ -62,8 +62,8 @@ class Player:
         if found[3] == "disconnect":
             self._connect(number)
         seen: list[str] = []
-        if found[3] in ("tx.commit", "tx.rollback"):
-            # RabbitMQ takes nothing else on the channel meanwhile.
+        if found[3] in ("tx.commit", "tx.rollback", "channel.close"):
+            # RabbitMQ takes nothing else on the channel meanwhile, or not always.
             self._await_channel(number, int(found[2]), f"{found[3]}-ok", seen)
         counts: list[str] = []
         for _ in range(ROUNDS):
@@ -134,6 +134,9 @@ class Player:
         confirmed: dict[str, set[int]] = {"confirmed": set(), "refused": set()}
         while (event := self._next(number, channel, seen)) and event.name != "channel.flow-ok":
             self._see(number, event, confirmed, seen)
+            if event.name == "channel.close":
+                # Only then RabbitMQ puts back what the channel held; Warren did so when it closed.
+                self.client.peers[number].send_method(channel, "channel.close-ok")
             if event.name in ("channel.close", "channel.close-ok"):
                 del self.settled[number, channel]
             if event.name in (last, "channel.close", "channel.close-ok"):
@@ -184,14 +187,18 @@ class Player:
                 continue
             for channel in range(1, CHANNELS + 1):
                 if (number, channel) not in self.settled:
-                    if f"{number}: {channel} channel.close-ok" not in seen:
-                        peer.send_method(channel, "channel.close-ok")
                     self._open_channel(number, channel)
 
 
 def _in_order(value: object) -> object:
-    """`value` with the fields of tables sorted, and without the headers that only Warren adds."""
+    """`value` with the fields of tables sorted, and without the headers that only Warren adds.
+
+    The newest death is the first of x-death; RabbitMQ turns the order of the rest round with each death.
+    """
     if isinstance(value, dict):
         kept = sorted(key for key in value if not key.startswith("x-last-death-"))
-        return {key: _in_order(value[key]) for key in kept}
+        table = {key: _in_order(value[key]) for key in kept}
+        if isinstance(table.get("x-death"), list):
+            table["x-death"][1:] = sorted(table["x-death"][1:], key=str)
+        return table
     return [_in_order(member) for member in value] if isinstance(value, list) else value
