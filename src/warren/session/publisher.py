@@ -20,7 +20,7 @@ from warren.queues.queue import REFUSED
 from warren.session.confirms import Confirms
 from warren.session.outbox import Outbox
 from warren.session.transaction import Transaction
-from warren.vhost.vhost import UNROUTED, VirtualHost
+from warren.vhost.vhost import UNROUTED, VirtualHost, without_bcc
 from warren.wire.erlang import octets_written
 from warren.wire.frames import FrameReader
 from warren.wire.methods import BasicPublish
@@ -228,7 +228,8 @@ class Publisher:
         return message
 
     def _return(self, message: Message) -> None:
-        """Give an unroutable mandatory message back (basic.return)."""
+        """Give an unroutable mandatory message back (basic.return), without its BCC."""
+        message = without_bcc(message)
         size = len(_RETURN_HEAD) + len(message.address)
         head = b"\x01" + self._channel_number.to_bytes(2, "big") + size.to_bytes(4, "big")
         self._outbox.content(self._channel_number, head + _RETURN_HEAD, message, b"")

@@ -49,12 +49,14 @@ class Subscriber:
         self._held_cancels: list[str] | None = None
 
     def set_prefetch(self, count: int, *, is_global: bool) -> None:
-        """Obey basic.qos (RabbitMQ: global=false is per new consumer, global=true per channel)."""
-        if is_global:
-            self.prefetch_max = count
-            self.resume()
-        else:
+        """Obey basic.qos (RabbitMQ: global=false is per new consumer, global=true per channel).
+
+        The former lifts what the latter has set before; set in the other order both hold.
+        """
+        if not is_global:
             self._prefetch = count
+        self.prefetch_max = count if is_global else 0
+        self.resume()
 
     def consume(self, queue: ClassicQueue, consumer: "Subscription") -> None:
         """Start `consumer`, which `queue` has nothing against."""
