@@ -3,13 +3,15 @@
 A target returns quietly for whatever is fine, our own refusals included; any other exception is a finding.
 """
 
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
+
+from tests.fuzz.broker import frame
+from tests.fuzz.sessions import check_session, session_seeds
 
 from warren.errors import AmqpError, CommandInvalid, FrameError
 from warren.wire import methods
+from warren.wire.frames import FrameReader
 from warren.wire.properties import BasicProperties, PropertyScan
 from warren.wire.table import Timestamp, UInt32, check_table, decode_table, encode_table
 
@@ -71,8 +73,6 @@ def check_frames(data: bytes) -> None:
 
 def read_frames(pieces: list[bytes]) -> list[object]:
     """The frames in `pieces`, and the refusal that ends them, if one does."""
-    from warren.wire.frames import FrameReader
-
     reader = FrameReader()
     found: list[object] = []
     try:
@@ -93,11 +93,6 @@ def expect_refusal(call: Callable[[], object], refusal: AmqpError) -> None:
     except FrameError as again:
         words = again.message
     assert words == refusal.message, f"refused first for {refusal.message!r}, then for {words!r}"
-
-
-def frame(kind: int, channel: int, payload: bytes) -> bytes:
-    """One frame."""
-    return struct.pack(">BHI", kind, channel, len(payload)) + payload + b"\xce"
 
 
 def table_seeds() -> list[bytes]:
@@ -135,5 +130,5 @@ def targets() -> Iterator[tuple[str, Target]]:
     yield "table", Target(check=check_tables, seeds=table_seeds)
     yield "properties", Target(check=check_properties, seeds=property_seeds)
     yield "methods", Target(check=check_methods, seeds=method_seeds)
-    if find_spec("warren.wire.frames"):
-        yield "frames", Target(check=check_frames, seeds=frame_seeds)
+    yield "frames", Target(check=check_frames, seeds=frame_seeds)
+    yield "sessions", Target(check=check_session, seeds=session_seeds)

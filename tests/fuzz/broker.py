@@ -1,0 +1,139 @@
+"""A whole broker below the waterline, without time or chance, and what its clients say and hear."""
+
+import struct
+import traceback
+
+from warren.metadata.commands import PutUser, PutVhost, SetPermissions
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+from warren.session.connection import Connection
+from warren.session.domain import Domain, DomainWorld
+from warren.session.handshake import HandshakeSettings
+from warren.session.peer import Peer
+from warren.session.server import Server, SessionSettings, World
+from warren.session.wake import Wake
+from warren.wire import methods
+from warren.wire.methods import METHODS, Method, decode_method
+from warren.wire.properties import BasicProperties
+
+FRAME_SIZE_MAX = 4096
+INTERNAL_ERROR = 541
+EVERYTHING = ".*"
+
+
+def frame(kind: int, channel: int, payload: bytes) -> bytes:
+    """One frame."""
+    return struct.pack(">BHI", kind, channel, len(payload)) + payload + b"\xce"
+
+
+def call(method: Method, channel: int = 1) -> bytes:
+    """A method frame."""
+    return frame(1, channel, method.encode())
+
+
+def publication(exchange: str, routing_key: str, body: bytes, **properties: object) -> bytes:
+    """The three frames of a message."""
+    header = BasicProperties(**properties).encode(len(body))
+    publish = methods.BasicPublish(exchange=exchange, routing_key=routing_key, mandatory=True)
+    return call(publish) + frame(2, 1, header) + frame(3, 1, body)
+
+
+HANDSHAKE = (
+    b"AMQP\x00\x00\x09\x01"
+    + call(methods.ConnectionStartOk(mechanism="PLAIN", response="\0guest\0guest"), 0)
+    + call(methods.ConnectionTuneOk(channel_max=8, frame_max=FRAME_SIZE_MAX, heartbeat=10), 0)
+    + call(methods.ConnectionOpen(virtual_host="/"), 0)
+    + call(methods.ChannelOpen())
+)
+DEAD_LETTERING = {"x-max-length": 4, "x-dead-letter-exchange": "dead"}
+PREPARATION = b"".join(
+    (
+        call(methods.ExchangeDeclare(exchange="events", type="topic")),
+        call(methods.ExchangeDeclare(exchange="dead", type="fanout")),
+        call(
+            methods.QueueDeclare(
+                queue="jobs", arguments={"x-max-length": 4, "x-dead-letter-exchange": "dead"}
+            )
+        ),
+        call(methods.QueueDeclare(queue="dead", arguments={"x-max-priority": 3, "x-max-length": 4})),
+        call(methods.QueueBind(queue="jobs", exchange="events", routing_key="a.#")),
+        call(methods.QueueBind(queue="dead", exchange="dead")),
+    )
+)
+
+
+class OpenGate:
+    """Everybody may come in."""
+
+    def mechanisms(self, peer: Peer) -> tuple[str, ...]:
+        return ("PLAIN",)
+
+    def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
+        return "guest"
+
+    def admit(self, user: str, vhost: str, peer: Peer) -> None:
+        """To every virtual host that there is, which is one."""
+
+
+class Sleeper(Wake):
+    """The output of every connection is asked for after each step anyway."""
+
+    def output_ready(self, connection: object) -> None:
+        pass
+
+
+class Broker:
+    """One virtual host, one user, no time and no chance but what is given."""
+
+    def __init__(self) -> None:
+        self.surprises: list[str] = []
+        metadata = Metadata()
+        local = LocalProposals(metadata, lambda: 0)
+        local.apply(PutVhost(name="/"))
+        local.apply(PutUser(name="guest", password_hash=b"", hashing_algorithm=""))
+        local.apply(
+            SetPermissions(user="guest", vhost="/", configure=EVERYTHING, write=EVERYTHING, read=EVERYTHING)
+        )
+        handshake = HandshakeSettings(server_properties={})
+        world = World(random_octets=bytes, report=self.note)
+        self.server = Server(OpenGate(), SessionSettings(handshake=handshake), world)
+        self.domain = Domain.open("/", metadata, local, DomainWorld(random_octets=bytes, now=0))
+        self.server.domains["/"] = self.domain
+        self.wake = Sleeper()
+
+    def note(self, line: str) -> None:
+        """Keep what nobody expected, with where it came from."""
+        if line.startswith("unexpected"):
+            self.surprises.append(f"{line}\n{traceback.format_exc()}")
+
+    def connect(self, port: int) -> Connection:
+        """A connection of which nothing was heard yet."""
+        peer = Peer(host="127.0.0.1", port=port, server_host="127.0.0.1", server_port=5672)
+        return Connection(self.server, peer, self.wake, 0)
+
+
+def collect(connection: Connection, now: int) -> bytes:
+    """All that the broker has to say to `connection` now."""
+    said = b"".join(connection.take_output())
+    connection.output_written(now)
+    return said + b"".join(connection.take_output())
+
+
+def heard(said: bytes) -> list[Method]:
+    """The methods in what a broker said, which must be frames that a client may be sent."""
+    found: list[Method] = []
+    at = 0
+    while at < len(said):
+        if said[at:].startswith(b"AMQP"):
+            at += 8
+            continue
+        kind, _, size = struct.unpack_from(">BHI", said, at)
+        assert size <= FRAME_SIZE_MAX - 8 or not found, f"a frame of {size} octets"
+        assert said[at + 7 + size] == 0xCE, "a frame without its end"
+        assert kind in (1, 2, 3, 8), f"a frame of type {kind}"
+        if kind == 1:
+            method = decode_method(said[at + 7 : at + 7 + size])
+            assert METHODS[method.index].is_from_server, f"the server sent {method.name}"
+            found.append(method)
+        at += size + 8
+    return found

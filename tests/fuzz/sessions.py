@@ -1,0 +1,123 @@
+"""Whole sessions: whatever a client sends, the broker answers in frames, ends it, and serves the next."""
+
+from random import Random
+
+from tests.fuzz.broker import (
+    HANDSHAKE,
+    INTERNAL_ERROR,
+    PREPARATION,
+    Broker,
+    call,
+    collect,
+    frame,
+    heard,
+    publication,
+)
+
+from warren.wire import methods
+
+# Expiring what is due is bounded: a deadline that does not move is a finding.
+EXPIRATIONS_MAX = 50
+
+
+def check_session(data: bytes) -> None:
+    """The first octet says how the rest is meant: as it is or as frames, in pieces, before or after login."""
+    if not data:
+        return
+    mode, octets = data[0], data[1:]
+    if mode & 1:
+        octets = framed(octets)
+    if mode & 2:
+        octets = HANDSHAKE + octets
+    broker = Broker()
+    witness = broker.connect(1)
+    witness.receive(HANDSHAKE + PREPARATION, 0)
+    collect(witness, 0)
+    suspect = broker.connect(2)
+    said = b""
+    step = len(octets) if mode & 4 else mode % 61 + 1
+    for now, at in enumerate(range(0, len(octets), max(1, step))):
+        suspect.receive(octets[at : at + step], now)
+        said += collect(suspect, now)
+        heard(collect(witness, now))
+        if suspect.is_finished:
+            break
+    answers = heard(said + expire(suspect))
+    assert not broker.surprises, "\n".join(broker.surprises)
+    for answer in answers:
+        assert getattr(answer, "reply_code", 0) != INTERNAL_ERROR, answer
+    suspect.lost(1_000_000)
+    assert suspect not in broker.server.connections
+    expect_service(broker)
+
+
+def framed(octets: bytes) -> bytes:
+    """`octets` as frames that are sound outside: a head of two octets tells type, channel and size."""
+    out = b""
+    at = 0
+    while at + 2 <= len(octets):
+        head, size = octets[at], octets[at + 1]
+        kind = (1, 1, 1, 1, 2, 3, 8, head)[head % 8]
+        out += frame(kind, (1, 1, 1, 0, 2)[head // 8 % 5], octets[at + 2 : at + 2 + size])
+        at += 2 + size
+    return out
+
+
+def expire(connection) -> bytes:
+    """Let the time of `connection` pass until nothing is due within the hour."""
+    said = b""
+    for _ in range(EXPIRATIONS_MAX):
+        due = connection.deadline()
+        if due is None or due > 3_600_000 or connection.is_finished:
+            return said
+        connection.expire(due)
+        said += collect(connection, due)
+    return said
+
+
+def expect_service(broker: Broker) -> None:
+    """A new client declares, publishes and gets back what it published."""
+    client = broker.connect(3)
+    script = call(methods.QueueDeclare(queue="fresh", exclusive=True)) + publication("", "fresh", b"x")
+    client.receive(HANDSHAKE + script + call(methods.BasicGet(queue="fresh")), 1_000_000)
+    names = [method.name for method in heard(collect(client, 1_000_000))]
+    assert names[-2:] == ["queue.declare-ok", "basic.get-ok"], names
+    client.lost(1_000_000)
+
+
+def session_seeds() -> list[bytes]:
+    """Each method once, and what clients do, as frames and as octets."""
+    random = Random(1)
+    deeds = [
+        publication("events", "a.b", b"hello", delivery_mode=2, headers={"CC": ["jobs"]}),
+        call(methods.ConfirmSelect()) + publication("", "nowhere", b"x" * 40, expiration="10"),
+        call(methods.TxSelect()) + publication("", "jobs", b"x") + call(methods.TxCommit()),
+        call(methods.BasicQos(prefetch_count=1)) + call(methods.BasicConsume(queue="jobs", consumer_tag="c"))
+        + publication("", "jobs", b"1") + publication("", "jobs", b"2")
+        + call(methods.BasicNack(delivery_tag=1, requeue=False)) + call(methods.BasicAck(2, True)),
+        call(methods.BasicConsume(queue="amq.rabbitmq.reply-to", no_ack=True))
+        + publication("", "jobs", b"?", reply_to="amq.rabbitmq.reply-to"),
+        publication("", "jobs", b"1") + call(methods.BasicGet(queue="jobs")) + call(methods.ChannelClose(200))
+        + call(methods.ChannelOpen()) + call(methods.QueueDelete(queue="jobs")),
+        call(methods.BasicPublish(routing_key="jobs")) + frame(2, 1, bytes(14)) + frame(8, 0, b""),
+        call(methods.ConnectionClose(200, "bye"), 0),
+    ]  # fmt: skip
+    every = list(methods.METHODS.values())
+    for _ in range(8):
+        chosen = random.sample(every, 12)
+        deeds.append(b"".join(call(method(), 0 if method.class_id == 10 else 1) for method in chosen))
+    # As octets after login, whole and in pieces; and as frames after login.
+    raw = [bytes((mode,)) + deed for deed in deeds for mode in (6, 34)]
+    return [*raw, b"\x04" + HANDSHAKE, b"\x10" + HANDSHAKE, *[b"\x07" + unframed(deed) for deed in deeds]]
+
+
+def unframed(octets: bytes) -> bytes:
+    """What `framed` makes `octets` of, for frames of fewer than 256 octets on channel 1 or 0."""
+    out = b""
+    at = 0
+    while at < len(octets):
+        kind, channel, size = octets[at], octets[at + 2], octets[at + 6]
+        head = {1: 0, 2: 4, 3: 5, 8: 6}[kind] + (0 if channel else 24)
+        out += bytes((head, size)) + octets[at + 7 : at + 7 + size]
+        at += size + 8
+    return out
