@@ -8,7 +8,7 @@ from warren.queues.queue cimport Delivery, Queue, new_delivery
 cdef int _HAS_EXPIRATION
 
 cdef class Ready:
-    cdef Queue _queue
+    cdef readonly Queue _queue
     cdef public Py_ssize_t count
     cdef public int64_t octets
     cdef Ring _places
