@@ -129,6 +129,8 @@ class Channel:
         self._throttle.released(self._held_size)
         self._held = []
         self._held_size = 0
+        if self._publisher.confirms is not None:
+            self._publisher.confirms.close()
         self._rules.release()
         self.subscriber.close()
         if self._publisher.transaction is not None:

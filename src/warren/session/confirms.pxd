@@ -10,6 +10,7 @@ cdef class Confirms(Confirmation):
     cdef int _channel_number
     cdef uint64_t _answered
     cdef bint _is_waiting
+    cdef bint _is_closed
     cdef dict _due
     cdef set _ahead
     cdef set _refused

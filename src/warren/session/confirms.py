@@ -17,6 +17,7 @@ class Confirms(Confirmation):
         "_answered",
         "_channel_number",
         "_due",
+        "_is_closed",
         "_is_waiting",
         "_outbox",
         "_refused",
@@ -31,6 +32,7 @@ class Confirms(Confirmation):
         self._answered = 0
         # True while the outbox knows that there is something to answer.
         self._is_waiting = False
+        self._is_closed = False
         # Number -> answers that are due, in the order of the numbers.
         self._due: dict[int, int] = {}
         # Settled while a lower number was due, and answered already.
@@ -70,6 +72,8 @@ class Confirms(Confirmation):
     def flush(self) -> None:
         """Answer what is settled."""
         self._is_waiting = False
+        if self._is_closed:
+            return
         settled = next(iter(self._due)) - 1 if self._due else self.last
         if settled <= self._answered:
             return
@@ -80,6 +84,11 @@ class Confirms(Confirmation):
         self._answered = settled
         if self._ahead:
             self._ahead = {sequence for sequence in self._ahead if sequence > settled}
+
+    def close(self) -> None:
+        """Answer what is settled, for the last time: nothing may follow on a channel that ends."""
+        self.flush()
+        self._is_closed = True
 
     def _answer_later(self) -> None:
         self._is_waiting = True
