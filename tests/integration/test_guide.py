@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.broker import Warren, free_port, start_warren, stop, warren_environment
+from tests.broker import PROGRAM, Warren, free_port, start_warren, stop, warren_environment
 from tests.integration.pages import Step, steps
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,6 +32,10 @@ class Reader:
         (folder / "sitecustomize" / "sitecustomize.py").write_text(
             DEFAULT_PORT.format(port=self._ports["5672"])
         )
+        command = folder / "bin" / "warren"
+        command.parent.mkdir()
+        command.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-c", PROGRAM])} "$@"\n')
+        command.chmod(0o755)
 
     def follow(self, step: Step) -> None:
         """Do what one block says."""
@@ -71,7 +75,8 @@ class Reader:
         environment = warren_environment()
         paths = [str(self._folder / "sitecustomize"), environment["PYTHONPATH"]]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
-        environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+        programs = [str(self._folder / "bin"), str(Path(sys.executable).parent), environment["PATH"]]
+        environment["PATH"] = os.pathsep.join(programs)
         result = subprocess.run(
             ["bash", "-ec", command], cwd=self._folder, env=environment, capture_output=True, text=True,
             timeout=COMMAND_S_MAX, check=False,
