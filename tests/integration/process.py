@@ -23,7 +23,7 @@ class Broker:
         self.process = subprocess.Popen(
             command,
             stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             text=True,
             env=os.environ | environment,
         )
@@ -67,8 +67,9 @@ def broker(*arguments: str, config: Path | None = None, **environment: str) -> I
     finally:
         started.process.kill()
         started.process.wait()
-        if started.process.stderr is not None:
-            started.process.stderr.close()
+        for pipe in (started.process.stdout, started.process.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def refusal(*arguments: str, **environment: str) -> tuple[int, str]:

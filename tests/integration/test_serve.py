@@ -46,6 +46,10 @@ def test_it_says_where_it_listens_and_serves_there() -> None:
         assert body == b"hello"
         connection.close()
         assert started.stop() == 0
+        assert started.process.stdout is not None
+        said = started.process.stdout.read()
+        assert f"port {started.port}" in said
+        assert f"warren perf throughput --uri amqp://guest:guest@127.0.0.1:{started.port}/%2f" in said
 
 
 def test_sigterm_tells_the_clients_and_ends_with_0() -> None:

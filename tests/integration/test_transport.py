@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from tests.integration.echo import HANDSHAKE_MS, serving, was_dropped
+from tests.integration.echo import HANDSHAKE_MS, EchoServer, serving, was_dropped
 
 TIMEOUT_S = 20
 
@@ -270,5 +270,28 @@ def test_without_a_proxy_header_a_proxied_listener_drops_the_client(start: bytes
             assert await was_dropped(reader)
             assert server.clients == []
             writer.close()
+
+    run(work())
+
+
+def test_unfinished_handshakes_are_limited_by_address() -> None:
+    async def come(server: EchoServer, host: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        writer.write(b"PROXY TCP4 " + host + b" 198.51.100.1 56324 5672\r\nping\n")
+        return reader, writer
+
+    async def work() -> None:
+        async with serving(change=lambda base: replace(base, is_proxied=True, half_open_max=2)) as server:
+            first, second = [await come(server, b"192.0.2.7") for _ in range(2)]
+            for reader, _ in (first, second):
+                assert await reader.readline() == b"ping\n"
+            assert await was_dropped((await come(server, b"192.0.2.7"))[0])
+            other, _ = await come(server, b"192.0.2.8")
+            assert await other.readline() == b"ping\n"
+            # One that is through makes room for another.
+            first[1].write(b"hello\n")
+            assert await first[0].readline() == b"hello\n"
+            third, _ = await come(server, b"192.0.2.7")
+            assert await third.readline() == b"ping\n"
 
     run(work())

@@ -5,8 +5,9 @@ import sys
 
 import click
 
-from warren.node.boot import run
-from warren.node.config import load
+from warren.node import settings
+from warren.node.boot import Node, run
+from warren.node.config import Config, load
 from warren.node.config_file import ConfigError, Entry
 from warren.node.logging import start as start_logging
 from warren.node.refusal import BootRefused
@@ -39,10 +40,22 @@ def serve(**flags: str | int | None) -> None:
     try:
         config = load(str(file), os.environ, _entries(flags))
         start_logging(config)
-        run(config)
+        run(config, lambda node: _welcome(config, node))
     except (ConfigError, BootRefused) as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
+
+
+def _welcome(config: Config, node: Node) -> None:
+    """What somebody who has just started it wants to know."""
+    where = next((view for view in node.listeners if view.protocol == "amqp"), None)
+    if where is None:
+        return
+    host = "127.0.0.1" if where.host in ("0.0.0.0", "::") else where.host
+    is_guest = not config.is_set(settings.DEFAULT_USER) and "guest" in node.broker.metadata.users.by_name
+    who = "guest:guest" if is_guest and not config.is_set(settings.DEFAULT_PASSWORD) else "USER:PASSWORD"
+    click.echo(f"Warren listens for AMQP on {where.host}, port {where.port}; Ctrl-C stops it. Try:")
+    click.echo(f"    warren perf throughput --uri amqp://{who}@{host}:{where.port}/%2f")
 
 
 def _entries(flags: dict[str, str | int | None]) -> list[Entry]:

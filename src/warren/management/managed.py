@@ -15,6 +15,10 @@ class ListenerView:
     host: str
     port: int
 
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.protocol} {host}:{self.port}"
+
 
 @dataclass(slots=True, kw_only=True)
 class Managed:

@@ -11,7 +11,7 @@ import logging
 import platform
 import signal
 import socket
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import uvloop
 
@@ -44,12 +44,12 @@ _LEAVING_S = 0.02
 _SHUTDOWN = "broker forced connection closure with reason 'shutdown'"
 
 
-def run(config: Config) -> None:
+def run(config: Config, on_ready: Callable[["Node"], None]) -> None:
     """Run a node until it is told to stop; BootRefused if it cannot start."""
-    uvloop.run(_serve(config))
+    uvloop.run(_serve(config, on_ready))
 
 
-async def _serve(config: Config) -> None:
+async def _serve(config: Config, on_ready: Callable[["Node"], None]) -> None:
     for warning in config.warnings:
         logger.warning("%s", warning)
     node = Node(config)
@@ -60,7 +60,8 @@ async def _serve(config: Config) -> None:
     loop.add_signal_handler(signal.SIGHUP, node.reload)
     try:
         await node.start()
-        logger.info("ready: %s", node.addresses)
+        logger.info("ready: %s", ", ".join(map(str, node.listeners)))
+        on_ready(node)
         await stopping.wait()
         logger.info("stopping")
     finally:
@@ -93,12 +94,9 @@ class Node:
         self._periodic = [Periodic(loop, _CLOCK_S, self._clock.follow)]
 
     @property
-    def addresses(self) -> str:
+    def listeners(self) -> list[ListenerView]:
         """Where it listens, for people and for programs that started it on port 0."""
-        return ", ".join(
-            f"{view.protocol} {f'[{view.host}]' if ':' in view.host else view.host}:{view.port}"
-            for view in self._managed.listeners
-        )
+        return self._managed.listeners
 
     async def start(self) -> None:
         """Everything, in order; BootRefused says what is in the way."""

@@ -36,6 +36,7 @@ class ListenerSettings:
     is_nodelay: bool = True
     is_keepalive: bool = False
     connections_max: int = 1_000_000
+    half_open_max: int = limits.HALF_OPEN_PER_ADDRESS_MAX
     handshake_ms: int = limits.HANDSHAKE_MS
     tls_handshake_ms: int = limits.TLS_HANDSHAKE_MS
 
@@ -96,7 +97,7 @@ class Listener:
         if len(self._connections) >= self.settings.connections_max:
             logger.warning("refused %s: %d connections are open", peer.name, len(self._connections))
             return None
-        if self._half_open[peer.host] >= limits.HALF_OPEN_PER_ADDRESS_MAX and not peer.is_loopback:
+        if self._half_open[peer.host] >= self.settings.half_open_max and not peer.is_loopback:
             logger.warning("refused %s: too many unfinished handshakes from its address", peer.name)
             return None
         self._set_options(transport)

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import cast
 
-from warren.runtime.timers import SLOT_MS, Deadlined, Deadlines
+from warren.runtime.timers import SLOT_MS, Alarm, Deadlined, Deadlines
 
 
 class HandClock:
@@ -156,3 +156,25 @@ def test_nothing_is_called_after_stop() -> None:
     deadlines.stop()
     loop.run_until(start + 1_000)
     assert owner.times == []
+
+
+def test_an_alarm_rings_to_the_millisecond_and_again_when_it_is_told() -> None:
+    clock = HandClock()
+    loop = HandLoop(clock)
+    start = clock.time
+    times: list[int] = []
+
+    def ring(now: int) -> int | None:
+        times.append(now - start)
+        return start + 50 if len(times) == 1 else None
+
+    alarm = Alarm(cast(asyncio.AbstractEventLoop, loop), clock, ring)  # type: ignore[arg-type]
+    alarm.set(start + 30)
+    alarm.set(start + 7)
+    alarm.set(start + 20)
+    loop.run_until(start + 1_000)
+    assert times == [7, 50]
+    alarm.set(start + 1_500)
+    alarm.stop()
+    loop.run_until(start + 2_000)
+    assert times == [7, 50]
