@@ -48,9 +48,11 @@ class Producer:
         """Write what the window and `room` deliveries allow, and the socket takes."""
         for _ in range(self._writes_per_turn):
             if not self._pending:
+                taken = self._taken
                 outcome = self._take(room, now_ns)
                 if outcome is not Outcome.READY:
                     return outcome
+                room -= self._taken - taken
             if not self.flush():
                 return Outcome.BLOCKED
         if self._window and self._taken - self._confirms.settled >= self._window:
@@ -89,14 +91,15 @@ class Producer:
 
     def _take(self, room: int, now_ns: int) -> Outcome:
         """Put the next publishes into `_pending`, if there may be any."""
-        count = self._messages_per_write or room
-        if self._window:
-            count = min(count, self._window - (self._taken - self._confirms.settled))
-            if count <= 0:
-                return Outcome.AWAITING
+        unsettled = self._taken - self._confirms.settled
+        if self._window and unsettled >= self._window:
+            return Outcome.AWAITING
         if room <= 0:
             return Outcome.STARVED
-        self._pending = self._publication.take(self._taken, min(count, room))
+        count = min(room, self._messages_per_write or room)
+        if self._window:
+            count = min(count, self._window - unsettled)
+        self._pending = self._publication.take(self._taken, count)
         self._taken += len(self._pending) // self._publication.length
         return Outcome.READY
 
