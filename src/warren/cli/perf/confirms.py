@@ -2,6 +2,8 @@
 
 import struct
 
+from warren.cli.perf.settling import AckWriter
+
 # basic.ack and basic.nack have one length:
 # type u8 | channel u16 | size u32 | class u16 | method u16 | delivery tag u64 | bits u8 | end u8
 CONFIRM = struct.Struct(">BHIHHQBB")
@@ -10,8 +12,6 @@ BASIC = 60
 ACK = 80
 NACK = 120
 END = 0xCE
-_MULTIPLE_AT = CONFIRM_BYTES - 2
-_METHOD_AT = 10
 
 
 class UnexpectedBytes(Exception):
@@ -25,9 +25,10 @@ class UnexpectedBytes(Exception):
 class ConfirmCounter:
     """How many publishes the broker has settled, in whatever order and however coalesced."""
 
-    __slots__ = ("_above", "_carry", "_mark", "nacked", "settled")
+    __slots__ = ("_above", "_acks", "_carry", "_mark", "nacked", "settled")
 
-    def __init__(self) -> None:
+    def __init__(self, channel: int = 1) -> None:
+        self._acks = AckWriter(channel)  # writes what a run looks like
         self.settled = 0
         self.nacked = 0
         self._mark = 0  # every publish up to here is settled
@@ -48,14 +49,7 @@ class ConfirmCounter:
     def _is_run(self, octets: bytes, whole: int) -> bool:
         """Settle at once a run of single acks that goes on where the last one ended."""
         count = whole // CONFIRM_BYTES
-        if not count or self._above or octets[_MULTIPLE_AT:whole:CONFIRM_BYTES].count(0) != count:
-            return False
-        if octets[_METHOD_AT:whole:CONFIRM_BYTES].count(ACK) != count:
-            return False
-        first, last = CONFIRM.unpack_from(octets), CONFIRM.unpack_from(octets, whole - CONFIRM_BYTES)
-        if (first[3], last[3]) != (BASIC, BASIC):
-            return False
-        if first[5] != self._mark + 1 or last[5] != self._mark + count:
+        if not count or self._above or octets[:whole] != self._acks.up_to(self._mark, self._mark + count):
             return False
         self._mark += count
         self.settled += count

@@ -36,6 +36,13 @@ def test_acks_out_of_order_count_each() -> None:
     assert counter.feed(acks(4)) == 1
 
 
+def test_acks_that_begin_and_end_like_a_run_are_not_taken_for_one() -> None:
+    counter = ConfirmCounter()
+    assert counter.feed(acks(1, 5, 3, 4)) == 4
+    assert counter.feed(acks(2)) == 1
+    assert counter.feed(acks(5)) == 0
+
+
 def test_the_same_tag_counts_once() -> None:
     counter = ConfirmCounter()
     assert counter.feed(acks(1, 1)) == 1
