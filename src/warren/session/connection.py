@@ -331,9 +331,11 @@ class Connection:
             raise FrameError(f"{frame_octets(1, reader.payload())}: unknown_frame", method_index=0)
         method = decode_method(reader.payload())
         if isinstance(method, methods.ConnectionClose):
+            # The client closes the socket; until then it may say so again, as RabbitMQ lets it.
             self._release()
             self.outbox.method(0, methods.ConnectionCloseOk())
-            self._finish()
+            self.state = State.CLOSING
+            self._closing_deadline = self._now + limits.CLOSING_MS
         elif isinstance(method, methods.ConnectionUpdateSecret):
             self._update_secret(method)
         else:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from warren.session.domain import Domain
-from warren.session.publishing import PublishRules
+from warren.session.publishing import REPLY_TO, PublishRules
 from warren.session.subscriber import Subscriber
 from warren.vhost.requester import Requester
 from warren.wire import methods
@@ -56,7 +56,8 @@ class Declarations:
         return methods.ExchangeUnbindOk()
 
     async def _declare_queue(self, method: methods.QueueDeclare) -> Method:
-        if method.passive and self._rules.is_reply_name(method.queue):
+        if method.queue.startswith(REPLY_TO):
+            self._rules.check_reply_name(method.queue)
             return methods.QueueDeclareOk(method.queue, 0, 1)
         state = await self._declaring.declare_queue(self._requester, method)
         return methods.QueueDeclareOk(state.name, state.message_count, state.consumer_count)

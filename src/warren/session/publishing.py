@@ -1,6 +1,6 @@
 """What a user may publish, and what a few properties ask for: the cold half of publishing."""
 
-from base64 import urlsafe_b64encode
+from base64 import b64encode
 
 from warren.access.authorize import Authorizer
 from warren.errors import AccessRefused, NotFound, PreconditionFailed
@@ -17,8 +17,10 @@ REPLY_TO = "amq.rabbitmq.reply-to"
 REPLY_TOKEN_PREFIX = REPLY_TO + "."
 # What is routed to find out whether a name is known.
 _NOTHING = Message(b"\0\0", b"", 0, 0)
-# Octets of chance in such a name: it cannot be guessed.
-_TOKEN_OCTETS = 24
+# Octets of chance in such a name, so that it cannot be guessed. It has two parts, as RabbitMQ's, which are a
+# process and a key: clients have been seen to look at the form.
+_PLACE_OCTETS = 12
+_TOKEN_OCTETS = _PLACE_OCTETS + 16
 
 
 class PublishRules:
@@ -69,16 +71,15 @@ class PublishRules:
         if self._reply is not None:
             raise PreconditionFailed("reply consumer already set")
         assert len(octets) == _TOKEN_OCTETS
-        name = REPLY_TOKEN_PREFIX + urlsafe_b64encode(octets).decode("ascii")
+        place, token = b64encode(octets[:_PLACE_OCTETS]), b64encode(octets[_PLACE_OCTETS:])
+        name = f"{REPLY_TOKEN_PREFIX}{place.decode('ascii')}.{token.decode('ascii')}"
         self._reply = Binding(self._router.exchanges[""], name, None, ReplyQueue(name, consumer))
         self._router.bind(self._reply)
 
-    def is_reply_name(self, name: str) -> bool:
-        """True for the name that asks for a reply, and for those given for it whose requester is there."""
-        if not name.startswith(REPLY_TO):
-            return False
-        found = self._router.route(encode_address("", name), _NOTHING) if name != REPLY_TO else (None,)
-        return bool(found)
+    def check_reply_name(self, name: str) -> None:
+        """NotFound for a name given for a reply whose requester is gone; the name that asks for one is fine."""
+        if name != REPLY_TO and not self._router.route(encode_address("", name), _NOTHING):
+            raise NotFound(f"no queue '{name}' in vhost '{self._router.vhost_name}'")
 
     def close_reply(self, tag: str) -> bool:
         """End the reply consumer if its tag is `tag`; False if it is not."""
