@@ -77,7 +77,7 @@ class PublishRules:
         self._router.bind(self._reply)
 
     def check_reply_name(self, name: str) -> None:
-        """NotFound for a name given for a reply whose requester is gone; the name that asks for one is fine."""
+        """NotFound for the name of a reply whose requester is gone; the name that asks for one is fine."""
         if name != REPLY_TO and not self._router.route(encode_address("", name), _NOTHING):
             raise NotFound(f"no queue '{name}' in vhost '{self._router.vhost_name}'")
 
