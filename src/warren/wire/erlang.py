@@ -9,6 +9,7 @@ _SNIPPET = 16
 # `~p` breaks a list of numbers so that a line has 79 columns, or 81 if it is the last.
 _COLUMNS = 79
 _COLUMNS_LAST = 81
+_COLUMNS_OF_TUPLE = 78
 
 _NAMED = {
     8: b"\\b",
@@ -50,3 +51,12 @@ def frame_octets(frame_type: int, payload: bytes) -> str:
     share = "all" if len(payload) <= _SNIPPET else f"first {_SNIPPET}"
     start = f"type {frame_type}, {share} octets = "
     return start + octets_printed(payload[:_SNIPPET], len(start))
+
+
+def pair_printed(before: str, name: str, number: int) -> str:
+    """`before`, and behind it the pair as `~p` prints it: in two lines if it does not fit one."""
+    column = len(before) - 1 - before.rfind("\n")
+    pair = f"{{{name},{number}}}"
+    if column + len(pair) > _COLUMNS_OF_TUPLE:
+        pair = pair.replace(",", ",\n" + " " * (column + 1))
+    return before + pair

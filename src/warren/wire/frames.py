@@ -9,7 +9,7 @@ carried over piece by piece and joined once, so octets that come one at a time c
 
 from warren.errors import FrameError
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE
-from warren.wire.erlang import frame_octets
+from warren.wire.erlang import frame_octets, pair_printed
 
 METHOD = 1
 HEADER = 2
@@ -154,4 +154,4 @@ class FrameReader:
 
     def _refuse_end(self, end: int) -> None:
         octets = frame_octets(self.kind, self.payload())
-        raise FrameError(f"{octets}: {{invalid_frame_end_marker, {end}}}", method_index=0)
+        raise FrameError(pair_printed(f"{octets}: ", "invalid_frame_end_marker", end), method_index=0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warren.wire.erlang import frame_octets, octets_written
+from warren.wire.erlang import frame_octets, octets_written, pair_printed
 
 
 def test_written_octets_are_numbers() -> None:
@@ -39,3 +39,11 @@ def test_printed_octets_are_text_where_they_can_be_and_broken_into_lines(octets:
 def test_no_more_is_printed_than_a_reply_text_holds() -> None:
     assert len(octets_written(bytes(10_000_000))) < 2_000
     assert len(frame_octets(1, bytes(10_000_000))) < 2_000
+
+
+def test_a_pair_is_broken_where_it_does_not_fit() -> None:
+    whole, long = "x" * 50, "x" * 51
+    assert pair_printed(whole, "invalid_frame_end_marker", 0) == whole + "{invalid_frame_end_marker,0}"
+    broken = "{invalid_frame_end_marker,\n" + " " * 52 + "0}"
+    assert pair_printed(long, "invalid_frame_end_marker", 0) == long + broken
+    assert pair_printed(f"first\n{whole}", "invalid_frame_end_marker", 0).endswith("marker,0}")
