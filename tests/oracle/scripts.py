@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 QUEUES = ["q0", "q1", "q2"]
-EXCHANGES = ["x0", "x1", "amq.direct", "amq.fanout", "amq.topic", "amq.headers"]
+# Bindings between exchanges stay with these two, so that a script takes them away with itself.
+OWN_EXCHANGES = ["x0", "x1"]
+EXCHANGES = [*OWN_EXCHANGES, "amq.direct", "amq.fanout", "amq.topic", "amq.headers"]
 KEYS = ["", "k", "a.b", "a", "q0", "q1"]
 PATTERNS = ["", "k", "a.b", "a", "#", "*", "a.*", "#.b", "*.#", "q0"]
 TAGS = ["s", "t", "u"]
@@ -57,7 +59,7 @@ def _declare(draw: st.DrawFn) -> str:
 @st.composite
 def _declare_exchange(draw: st.DrawFn) -> str:
     kind = draw(st.sampled_from(["direct", "fanout", "topic", "headers"]))
-    name = draw(st.sampled_from(["x0", "x1"]))
+    name = draw(st.sampled_from(OWN_EXCHANGES))
     flags = _flags(draw, "auto_delete", "internal")
     alternate = draw(st.sampled_from(["", "", ' arguments={"alternate-exchange": "amq.fanout"}']))
     return f'{draw(_channel)} exchange.declare exchange="{name}" type="{kind}"{flags}{alternate}'
@@ -73,7 +75,8 @@ def _bind(draw: st.DrawFn) -> str:
     if draw(st.integers(0, 3)):
         ends = f'queue="{draw(_queue)}" exchange="{exchange}"'
         return f'{draw(_channel)} queue.{verb} {ends} routing_key="{key}" arguments={arguments}'
-    ends = f'destination="{draw(_exchange)}" source="{exchange}"'
+    own = st.sampled_from(OWN_EXCHANGES)
+    ends = f'destination="{draw(own)}" source="{draw(own)}"'
     return f'{draw(_channel)} exchange.{verb} {ends} routing_key="{key}" arguments={arguments}'
 
 
