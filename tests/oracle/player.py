@@ -38,6 +38,8 @@ class Player:
     client: Client = field(init=False)
     # By connection and channel, if it is open: the publish numbers that are confirmed or refused.
     settled: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+    # What this step has confirmed or refused, by connection and channel.
+    confirmed: dict[str, set[int]] = field(default_factory=dict)
     queues: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -69,9 +71,11 @@ class Player:
         for _ in range(ROUNDS):
             self._await_channels(seen)
             counts = self._count_queues(seen)
-        seen += counts
         self._open_again(seen)
-        return seen
+        seen += [f"{what} {sorted(tags)}" for what, tags in sorted(self.confirmed.items())]
+        self.confirmed.clear()
+        # What comes on different channels has no order.
+        return sorted(seen, key=lambda line: line.split()[:2]) + counts
 
     def _remember_queue(self, verb: str, arguments: str) -> None:
         name = _QUEUE.search(arguments)
@@ -131,9 +135,8 @@ class Player:
 
     def _await_channel(self, number: int, channel: int, last: str, seen: list[str]) -> None:
         """See what comes on a channel up to the method `last`, or its end."""
-        confirmed: dict[str, set[int]] = {"confirmed": set(), "refused": set()}
         while (event := self._next(number, channel, seen)) and event.name != "channel.flow-ok":
-            self._see(number, event, confirmed, seen)
+            self._see(number, event, seen)
             if event.name == "channel.close":
                 # Only then RabbitMQ puts back what the channel held; Warren did so when it closed.
                 self.client.peers[number].send_method(channel, "channel.close-ok")
@@ -141,7 +144,6 @@ class Player:
                 del self.settled[number, channel]
             if event.name in (last, "channel.close", "channel.close-ok"):
                 break
-        seen.extend(f"{number}: {channel} {what} {sorted(tags)}" for what, tags in confirmed.items() if tags)
 
     def _next(self, number: int, channel: int, seen: list[str]) -> Event | None:
         """The next event on `channel`; None if the connection goes instead, which is seen."""
@@ -157,16 +159,16 @@ class Player:
             seen.append(f"{number}: {self._plain(event)}")
         return None
 
-    def _see(self, number: int, event: Event, confirmed: dict[str, set[int]], seen: list[str]) -> None:
-        kind = {"basic.ack": "confirmed", "basic.nack": "refused"}.get(event.name)
-        if kind is None:
+    def _see(self, number: int, event: Event, seen: list[str]) -> None:
+        what = {"basic.ack": "confirmed", "basic.nack": "refused"}.get(event.name)
+        if what is None:
             seen.append(f"{number}: {self._plain(event)}")
             return
         settled = self.settled[number, event.channel]
         tag = event.values["delivery_tag"]
         tags = set(range(1, tag + 1)) - settled if event.values["multiple"] else {tag}
         settled |= tags
-        confirmed[kind] |= tags
+        self.confirmed.setdefault(f"{number}: {event.channel} {what}", set()).update(tags)
 
     def _plain(self, event: Event) -> str:
         values = self.scene.plain(event.values)
