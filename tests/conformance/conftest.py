@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from queue import Queue
 
@@ -30,8 +29,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The broker under test, for the session."""
-    if request.config.getoption("--broker") == "warren" and find_spec("warren.cli.main") is None:
-        pytest.skip("Warren cannot be started yet")
     with start_broker(request.config.getoption("--broker"), tmp_path_factory.mktemp("broker")) as broker:
         yield broker
 

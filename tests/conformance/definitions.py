@@ -18,6 +18,7 @@ _NOTHING = {"configure": "^$", "write": "^$", "read": "^$"}
 # user -> tags, permissions in every vhost of VHOSTS, limits
 USERS: dict[str, tuple[str, dict[str, str] | None, dict[str, int]]] = {
     "alice": ("administrator", _EVERYTHING, {}),
+    "guest": ("administrator", _EVERYTHING, {}),
     "bob": ("", _EVERYTHING, {}),
     "imposter": ("impersonator", _EVERYTHING, {}),
     "nobody": ("", _NOTHING, {}),
@@ -89,7 +90,8 @@ def definitions() -> dict[str, Any]:
 
 def _user(name: str, tags: str, limits: dict[str, int]) -> dict[str, Any]:
     salt = name.encode().ljust(4, b"_")[:4]
-    digest = hashlib.sha256(salt + f"{name}-password".encode()).digest()
+    password = "guest" if name == "guest" else f"{name}-password"
+    digest = hashlib.sha256(salt + password.encode()).digest()
     return {
         "name": name,
         "password_hash": base64.b64encode(salt + digest).decode(),
