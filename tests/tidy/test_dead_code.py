@@ -1,10 +1,18 @@
 """What nobody calls is not kept."""
 
 import ast
+import asyncio
+import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
-from tests.tidy.sources import Function, modules, place, report, tree
+from tests.tidy.sources import SOURCE, Function, files, is_generated, modules, place, report, text, tree
+
+CALLED_BY_ASYNCIO = {*dir(asyncio.Protocol), *dir(asyncio.BufferedProtocol)}
+WORD = re.compile(r"\w+")
+# A table of the specification, kept whole.
+WHOLE = SOURCE / "warren" / "errors.py"
 
 
 def test_every_private_function_and_class_is_used_where_it_stands() -> None:
@@ -15,6 +23,18 @@ def test_every_private_function_and_class_is_used_where_it_stands() -> None:
         if node.name.startswith("_")
         and not node.name.startswith("__")
         and node.name not in _used_inside(path)
+    ]
+    assert not found, report(found)
+
+
+def test_every_public_function_and_class_of_the_broker_is_named_somewhere_else() -> None:
+    found = [
+        f"{place(path, node.lineno)}: {node.name}"
+        for path in modules("src")
+        if path != WHOLE and not is_generated(path)
+        for node in _definitions(tree(path))
+        if not node.name.startswith("_") and not node.decorator_list and node.name not in CALLED_BY_ASYNCIO
+        if _words()[node.name] < 2
     ]
     assert not found, report(found)
 
@@ -45,3 +65,10 @@ def _used_inside(path: Path) -> set[str]:
             case ast.Constant(value=str() as value):
                 found.add(value)
     return found
+
+
+@cache
+def _words() -> Counter[str]:
+    """How often each word stands in code; a definition alone makes one."""
+    code = (path for path in files() if path.suffix in {".py", ".toml"})
+    return Counter(word for path in code for word in WORD.findall(text(path)))

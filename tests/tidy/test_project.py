@@ -62,6 +62,12 @@ def test_every_fragment_of_news_is_one_paragraph_of_whole_sentences() -> None:
     assert not found, report(found)
 
 
+def test_every_file_that_a_command_names_exists() -> None:
+    named = re.findall(r"\b(?:tests|tools|bench|requirements)/[\w./-]+", text(ROOT / "Makefile"))
+    found = [name for name in named if not (ROOT / name).exists()]
+    assert not found, report(found)
+
+
 def test_every_decision_is_listed_and_says_what_was_given_up() -> None:
     folder = ROOT / "docs" / "decisions"
     index = text(folder / "README.md")

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.tidy.sources import ROOT, SOURCE, files, place, report, text
+from tests.tidy.sources import ROOT, SOURCE, files, modules, place, report, text
 
 TEXT = {".py", ".pxd", ".md", ".toml", ".txt", ".yml", ".yaml", ".json", ".conf", ".sh", ".js", ""}
 # In pieces, so that this file passes its own test.
@@ -43,6 +43,13 @@ def test_every_bound_has_a_comment_with_its_reason() -> None:
         and "#" not in line
         and not re.match(r"# [^-]", all_lines[number - 2])
     ]
+    assert not found, report(found)
+
+
+def test_every_bound_is_obeyed_somewhere() -> None:
+    bounds = [match[1] for line in text(LIMITS).splitlines() if (match := ASSIGNMENT.match(line))]
+    code = "\n".join(text(path) for path in modules("src") if path != LIMITS)
+    found = [bound for bound in bounds if not re.search(rf"\b{bound}\b", code)]
     assert not found, report(found)
 
 

@@ -96,10 +96,6 @@ class ClassicQueue(Queue):
         """Its consumers, the eldest first."""
         return iter(self._consumers)
 
-    def active_consumer(self) -> Consumer | None:
-        """The one that gets everything, with single active consumer; else None."""
-        return self._consumers.active
-
     def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
         """Hand `message` to a consumer, or keep it; REFUSED by a full queue that was told to."""
         ready = self._ready

@@ -62,9 +62,6 @@ class Gate:
         self._check_user_limit(user)
         check_vhost(self._metadata, user, vhost)
 
-    def update_secret(self, user: str, secret: str) -> None:
-        """connection.update-secret: a password does not expire, so there is nothing to renew."""
-
     def _check_user_limit(self, user: str) -> None:
         known = self._metadata.users.by_name.get(user)
         limit = known.limit(_CONNECTIONS_LIMIT) if known is not None else None

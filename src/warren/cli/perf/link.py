@@ -101,11 +101,6 @@ class Link:
             if number == channel and isinstance(method, answer):
                 return method
 
-    def take_received(self) -> bytes:
-        """What has been read beyond the last answer."""
-        received, self._received = bytes(self._received), bytearray()
-        return received
-
     def close(self) -> None:
         """Say goodbye, discard what still arrives, and close the socket."""
         try:
