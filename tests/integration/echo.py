@@ -28,6 +28,7 @@ class Echo:
         self.written_count = 0
         self.gone = asyncio.Event()
         self._deadline: int | None = now + HANDSHAKE_MS
+        self._looked_at = 0
         self._wake = wake
         self._output: list[bytes] = []
         self._rest = b""
@@ -36,6 +37,12 @@ class Echo:
         if not self._output:
             self._wake.output_ready(self)
         self._output.append(octets)
+
+    @property
+    def changes(self) -> int:
+        """Always another number: it does not keep track, so it is looked at each time."""
+        self._looked_at += 1
+        return self._looked_at
 
     def receive(self, data: bytes, now: int) -> None:
         self.received += len(data)

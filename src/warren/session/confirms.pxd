@@ -7,6 +7,7 @@ from warren.session.outbox cimport Outbox
 cdef class Confirms(Confirmation):
     cdef readonly uint64_t last
     cdef Outbox _outbox
+    cdef bytes _ack_head
     cdef int _channel_number
     cdef uint64_t _answered
     cdef bint _is_waiting

@@ -6,13 +6,19 @@ one frame for each run of equal answers. RabbitMQ marks its nacks with multiple 
 
 from warren.model.confirmation import Confirmation
 from warren.session.outbox import Outbox
-from warren.wire.methods import BasicAck, BasicNack
+from warren.wire.methods import BasicNack
+
+# 13 octets of payload, class 60, method 80; and what follows the tag: multiple, and the end of the frame.
+_ACK_SIZE_AND_IDS = b"\x00\x00\x00\x0d\x00\x3c\x00\x50"
+_SINGLE_END = b"\x00\xce"
+_MULTIPLE_END = b"\x01\xce"
 
 
 class Confirms(Confirmation):
     """The publish numbers of one channel in confirm mode."""
 
     __slots__ = (
+        "_ack_head",
         "_ahead",
         "_answered",
         "_channel_number",
@@ -27,6 +33,8 @@ class Confirms(Confirmation):
     def __init__(self, outbox: Outbox, channel_number: int) -> None:
         self._outbox = outbox
         self._channel_number = channel_number
+        # A basic.ack frame up to the delivery tag: this is what a synchronous publisher waits for.
+        self._ack_head = b"\x01" + channel_number.to_bytes(2, "big") + _ACK_SIZE_AND_IDS
         # The number of the latest publish; the first is 1.
         self.last = 0
         self._answered = 0
@@ -118,4 +126,5 @@ class Confirms(Confirmation):
             self._ack(sequence, False)
 
     def _ack(self, sequence: int, multiple: bool) -> None:
-        self._outbox.method(self._channel_number, BasicAck(sequence, multiple))
+        number = sequence.to_bytes(8, "big")
+        self._outbox.raw(b"".join((self._ack_head, number, _MULTIPLE_END if multiple else _SINGLE_END)))

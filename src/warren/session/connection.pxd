@@ -21,6 +21,8 @@ cdef class Connection:
     cdef readonly object login
     cdef readonly str id
     cdef VirtualHost _vhost
+    cdef object _wake
+    cdef public int64_t changes
     cdef int64_t _now
     cdef bint _is_open
     cdef bint _is_deaf
@@ -35,6 +37,7 @@ cdef class Connection:
     cdef dict _channels
     cdef Channel _channel
 
+    @cython.locals(was_open=bint)
     cpdef receive(self, bytes data, int64_t now)
     @cython.locals(reader=FrameReader, number=cython.int, channel=Channel)
     cdef _obey(self)

@@ -61,6 +61,7 @@ class Connection:
     __slots__ = (
         "_channel", "_channels", "_closing_deadline", "_greeting", "_handshake", "_heartbeat", "_is_deaf",
         "_is_open", "_now", "_octets_received", "_reader", "_timeout_check", "_timeout_interval", "_vhost",
+        "_wake", "changes",
         "connected_at",
         "domain", "id", "login", "outbox", "peer", "server", "state", "throttle",
     )  # fmt: skip
@@ -68,10 +69,13 @@ class Connection:
     def __init__(self, server: Server, peer: Peer, wake: Wake, now: int) -> None:
         self.server = server
         self.peer = peer
+        self._wake = wake
         self.outbox = Outbox(self, wake)
         self.throttle = Throttle(self.outbox, server.blocked_reason)
         self.state = State.HANDSHAKE
         self.connected_at = now
+        # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
+        self.changes = 0
         # Where it is and who it is, once it is open.
         self.domain: Domain | None = None
         self.login: Login | None = None
@@ -118,6 +122,7 @@ class Connection:
         """Obey the octets of one read; raises nothing."""
         self._octets_received += len(data)
         self._now = now
+        was_open = self._is_open
         try:
             if self._is_open:
                 self._vhost.now = now
@@ -130,6 +135,8 @@ class Connection:
         except Exception as error:
             self.server.report(f"unexpected {type(error).__name__} in connection {self.peer.name}")
             self._fail(InternalError(method_index=0))
+        if not (was_open and self._is_open) or self.throttle.held_size:
+            self.changes += 1
 
     def take_output(self) -> list[bytes]:
         """What is to be written now, in order."""
@@ -146,6 +153,8 @@ class Connection:
 
     def output_written(self, now: int) -> None:
         """There is room in the outbox: let the consumers that it held back go on."""
+        if not self.outbox.is_holding_back():
+            return
         self._now = now
         if self._is_open:
             self._vhost.now = now
@@ -190,13 +199,17 @@ class Connection:
         if self._timeout_check is None or interval < self._timeout_interval:
             self._timeout_interval = interval
             self._timeout_check = self._now + interval
+            self.changes += 1
 
     def block(self, reason: str) -> None:
         """Hold up what is published, for `reason`; an empty one lets it go on."""
         self.throttle.block(reason)
+        self.changes += 1
         if not reason:
             for channel in list(self._channels.values()):
                 self._guard(channel.resume)
+            # Whoever stopped reading from this client has to look again.
+            self._wake.output_ready(self)
 
     def lost(self, now: int) -> None:
         """The socket is gone."""
@@ -399,6 +412,7 @@ class Connection:
 
     def _fail(self, error: AmqpError) -> None:
         """End the connection because of `error` (0-9-1 §1.4.2.5)."""
+        self.changes += 1
         if self.state in (State.CLOSING, State.FINISHED):
             self._is_deaf = True
             return
@@ -430,6 +444,7 @@ class Connection:
         run(self.domain.declaring.remove_exclusive(self.id))
 
     def _finish(self) -> None:
+        self.changes += 1
         self._handshake = None
         self._closing_deadline = None
         self.state = State.FINISHED

@@ -24,6 +24,8 @@ cdef class Outbox:
     cdef Py_ssize_t _header_size
 
     cpdef bint is_full(self)
+    cpdef bint is_holding_back(self)
+    cpdef list take(self)
     cpdef wait_for_room(self, object subscriber)
     cpdef answer_later(self, object confirms)
     cpdef raw(self, bytes octets)

@@ -60,6 +60,10 @@ class Outbox:
         """Remember `subscriber`, whose consumers were held back by a full outbox."""
         self._held_back[subscriber] = None
 
+    def is_holding_back(self) -> bool:
+        """True if a consumer waits for room."""
+        return bool(self._held_back)
+
     def take_held_back(self) -> list[object]:
         """The subscribers that were held back, once each; they are forgotten here."""
         subscribers = list(self._held_back)

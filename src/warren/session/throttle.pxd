@@ -2,7 +2,7 @@ from warren.session.outbox cimport Outbox
 
 cdef class Throttle:
     cdef Outbox _outbox
-    cdef Py_ssize_t _held_size
+    cdef readonly Py_ssize_t held_size
     cdef public str reason
     cdef public bint tells
     cdef readonly bint is_blocked

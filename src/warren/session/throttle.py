@@ -12,13 +12,13 @@ from warren.wire.methods import ConnectionBlocked, ConnectionUnblocked
 class Throttle:
     """The state of one connection under alarms."""
 
-    __slots__ = ("_held_size", "_outbox", "is_blocked", "reason", "tells")
+    __slots__ = ("_outbox", "held_size", "is_blocked", "reason", "tells")
 
     def __init__(self, outbox: Outbox, reason: str) -> None:
         self._outbox = outbox
         # Why publishers are to be held up now; empty when they are not.
         self.reason = reason
-        self._held_size = 0
+        self.held_size = 0
         # The client announced connection.blocked.
         self.tells = False
         # A publish of this connection was held up since the alarm began.
@@ -41,13 +41,13 @@ class Throttle:
 
     def held(self, size: int) -> None:
         """`size` more octets of frames wait in memory."""
-        self._held_size += size
+        self.held_size += size
 
     def released(self, size: int) -> None:
         """`size` octets of frames wait no longer."""
-        self._held_size -= size
+        self.held_size -= size
 
     @property
     def is_reading_paused(self) -> bool:
         """True if no more may be read from this client."""
-        return self._held_size >= HELD_FRAMES_SIZE_MAX
+        return self.held_size >= HELD_FRAMES_SIZE_MAX

@@ -24,6 +24,8 @@ class Client(Protocol):
     """What a connection of the session layer is to its socket."""
 
     @property
+    def changes(self) -> int: ...
+    @property
     def is_open(self) -> bool: ...
     @property
     def is_finished(self) -> bool: ...
@@ -73,6 +75,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
         "_is_marked",
         "_is_paused",
         "_is_reading",
+        "_seen",
         "_transport",
         "_turn",
         "_unsent",
@@ -90,6 +93,8 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
         self._is_marked = False
         self._is_paused = False
         self._is_reading = True
+        # What the connection's count of changes was when they were last looked at.
+        self._seen = -1
         self._is_closing = False
         self._unsent = 0
         self.is_half_open = True
@@ -118,7 +123,8 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
         except Exception:
             self._crash()
             return
-        self._look(client)
+        if client.changes != self._seen:
+            self._look(client)
 
     def eof_received(self) -> bool:
         """The client will send no more; what it is owed is written, then the socket closes."""
@@ -167,10 +173,14 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
             self._crash()
             return
         if chunks:
-            transport.writelines(gather(chunks))
+            if len(chunks) == 1:
+                transport.write(chunks[0])
+            else:
+                transport.writelines(gather(chunks))
             if not self._is_paused:
                 client.output_written(self._turn.clock.now())
-        self._look(client)
+        if client.changes != self._seen:
+            self._look(client)
 
     def expire(self, now: int) -> None:
         """The time that the connection asked for has come."""
@@ -198,6 +208,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
 
     def _look(self, client: Client) -> None:
         """Do to the socket what the connection wants of it now."""
+        self._seen = client.changes
         if client.is_finished:
             self._finish()
             return
