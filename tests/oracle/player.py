@@ -24,6 +24,8 @@ ROUNDS = 2
 ANSWER_S = 20.0
 _STEP = re.compile(r"C(\d*)> (?:\d+ times )?(?:(\d+) )?(\S+)(.*)")
 _QUEUE = re.compile(r'\bqueue="([^"]*)"')
+_TAG = re.compile(r"tag\((\d)\)")
+_CONSUMER = re.compile(r'\bconsumer_tag="([^"]*)"')
 _VOLATILE = [
     (re.compile(r'"time": \d+T'), '"time": *'),
     (re.compile(r"amq\.(gen|ctag|rabbitmq\.reply-to)[-.][\w.=+/-]+"), r"amq.\1-*"),
@@ -40,6 +42,10 @@ class Player:
     settled: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     # What this step has confirmed or refused, by connection and channel.
     confirmed: dict[str, set[int]] = field(default_factory=dict)
+    _unsettled: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    # Whether the last step on a channel was one without acknowledgements, and which consumers are.
+    _silent: dict[tuple[int, int], bool] = field(default_factory=dict)
+    _no_ack: set[tuple[int, int, str]] = field(default_factory=set)
     queues: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -60,7 +66,15 @@ class Player:
             raise ValueError(f"{line!r} is no step")
         self._remember_queue(found[3], found[4])
         number = int(found[1] or 1)
-        self.client.perform(number, line.split("> ", 1)[1])
+        place = (number, int(found[2] or 0))
+        text = self._with_tag(place, line.split("> ", 1)[1])
+        if text is None:
+            return ["nothing to settle"]
+        self._silent[place] = "no_ack=true" in text
+        tag = _CONSUMER.search(text)
+        if tag is not None and found[3] == "basic.consume":
+            (self._no_ack.add if self._silent[place] else self._no_ack.discard)((*place, tag[1]))
+        self.client.perform(number, text)
         if found[3] == "disconnect":
             self._connect(number)
         seen: list[str] = []
@@ -77,6 +91,21 @@ class Player:
         # What comes on different channels has no order.
         return sorted(seen, key=lambda line: line.split()[:2]) + counts
 
+    def _with_tag(self, place: tuple[int, int], text: str) -> str | None:
+        """`text` with the delivery tag that `tag(2)` means: the third that is unsettled; None if none is."""
+        found = _TAG.search(text)
+        if found is None:
+            return text
+        unsettled = self._unsettled.get(place)
+        if not unsettled:
+            return None
+        tag = unsettled[int(found[1]) % len(unsettled)]
+        is_multiple = "multiple=true" in text
+        self._unsettled[place] = [
+            other for other in unsettled if (other > tag if is_multiple else other != tag)
+        ]
+        return _TAG.sub(str(tag), text)
+
     def _remember_queue(self, verb: str, arguments: str) -> None:
         name = _QUEUE.search(arguments)
         if verb == "queue.declare" and name is not None and name[1]:
@@ -92,6 +121,7 @@ class Player:
 
     def _open_channel(self, number: int, channel: int) -> None:
         self.settled[number, channel] = set()
+        self._unsettled[number, channel] = []
         peer = self.client.peers[number]
         peer.send_method(channel, "channel.open")
         peer.expect_method(channel, "channel.open-ok", ANSWER_S)
@@ -161,6 +191,8 @@ class Player:
 
     def _see(self, number: int, event: Event, seen: list[str]) -> None:
         what = {"basic.ack": "confirmed", "basic.nack": "refused"}.get(event.name)
+        if event.name in ("basic.deliver", "basic.get-ok"):
+            self._remember_delivery((number, event.channel), event)
         if what is None:
             seen.append(f"{number}: {self._plain(event)}")
             return
@@ -169,6 +201,14 @@ class Player:
         tags = set(range(1, tag + 1)) - settled if event.values["multiple"] else {tag}
         settled |= tags
         self.confirmed.setdefault(f"{number}: {event.channel} {what}", set()).update(tags)
+
+    def _remember_delivery(self, place: tuple[int, int], event: Event) -> None:
+        if event.name == "basic.get-ok":
+            is_settled = self._silent.get(place, False)
+        else:
+            is_settled = (*place, event.values["consumer_tag"]) in self._no_ack
+        if not is_settled:
+            self._unsettled[place].append(event.values["delivery_tag"])
 
     def _plain(self, event: Event) -> str:
         values = self.scene.plain(event.values)

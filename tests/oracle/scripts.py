@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
 
-QUEUES = ["q0", "q1", "q2"]
+# The last is limited by policies of the definitions.
+QUEUES = ["q0", "q1", "q2", "policy-short-capped"]
 # Bindings between exchanges stay with these two, so that a script takes them away with itself.
 OWN_EXCHANGES = ["x0", "x1"]
 EXCHANGES = [*OWN_EXCHANGES, "amq.direct", "amq.fanout", "amq.topic", "amq.headers"]
@@ -12,6 +15,8 @@ KEYS = ["", "k", "a.b", "a", "q0", "q1"]
 PATTERNS = ["", "k", "a.b", "a", "#", "*", "a.*", "#.b", "*.#", "q0"]
 TAGS = ["s", "t", "u"]
 PARTS, PART_LENGTH_MAX = 4, 10
+
+_NAME = re.compile(r'\b(queue|routing_key)="(?:q\d|policy[\w-]*)"')
 
 _channel = st.sampled_from(["C> 1", "C> 1", "C> 1", "C> 2", "C2> 1", "C2> 2"])
 _queue = st.sampled_from([*QUEUES, "q0", "q0"])
@@ -89,9 +94,11 @@ def _publish(draw: st.DrawFn) -> str:
     priority = draw(st.sampled_from(["", "", " priority=1", " priority=3", " priority=9"]))
     mode = draw(st.sampled_from(["", " delivery_mode=2"]))
     headers = draw(st.sampled_from(_HEADERS))
+    # None that passes: RabbitMQ looks at the head of a queue only, Warren lets each go on time.
+    expiration = draw(st.sampled_from(["", "", "", ' expiration="60000"']))
     times = draw(st.sampled_from(["", "", "3 times "]))
     channel = draw(_channel).replace("> ", f"> {times}")
-    return f'{channel} publish {place}{mandatory}{mode}{priority}{headers} body="%d"'
+    return f'{channel} publish {place}{mandatory}{mode}{priority}{expiration}{headers} body="%d"'
 
 
 @st.composite
@@ -107,7 +114,9 @@ def _settle(draw: st.DrawFn) -> str:
     verb = draw(st.sampled_from(["ack", "ack", "nack", "reject"]))
     multiple = _flags(draw, "multiple") if verb != "reject" else ""
     requeue = f" requeue={str(draw(_flag)).lower()}" if verb != "ack" else ""
-    return f"{draw(_channel)} basic.{verb} delivery_tag={draw(st.integers(0, 5))}{multiple}{requeue}"
+    # Mostly one that is unsettled, now and then one that is not.
+    tag = f"tag({draw(st.integers(0, 2))})" if draw(st.integers(0, 9)) else str(draw(st.integers(0, 5)))
+    return f"{draw(_channel)} basic.{verb} delivery_tag={tag}{multiple}{requeue}"
 
 
 @st.composite
@@ -122,6 +131,9 @@ def _other(draw: st.DrawFn) -> str:
                 f'{channel} queue.purge queue="{queue}"',
                 f'{channel} queue.delete queue="{queue}"{_flags(draw, "if_unused", "if_empty")}',
                 f'{channel} exchange.delete exchange="x0"{_flags(draw, "if_unused")}',
+                f'{channel} queue.declare queue="{queue}" passive=true',
+                f'{channel} exchange.declare exchange="{draw(_exchange)}" passive=true',
+                f"{channel} basic.recover-async requeue=true",
                 f"{channel} confirm.select",
                 f"{channel} tx.select",
                 f"{channel} tx.commit",
@@ -140,13 +152,18 @@ def _get(draw: st.DrawFn) -> str:
 
 @st.composite
 def scripts(draw: st.DrawFn) -> list[str]:
-    """A script that declares something first; each message has a body of its own."""
+    """A script that declares something first; each message has a body of its own.
+
+    Half of them know one queue only, so that more happens to it.
+    """
     steps = st.one_of(
-        _declare(), _declare_exchange(), _bind(), _bind(), _publish(), _publish(), _publish(), _consume(),
-        _get(), _settle(), _settle(), _other(),
+        _declare(), _bind(), _bind(), _publish(), _publish(), _publish(), _consume(), _consume(), _get(),
+        _get(), _settle(), _settle(), _settle(), _other(), _other(),
     )  # fmt: skip
-    lines = [draw(_declare()), draw(_declare())]
+    lines = [draw(_declare()), draw(_declare()), draw(_declare_exchange()), draw(_declare_exchange())]
     # Several short lists make a longer script on average than one long list, and shrink as well.
     for _ in range(PARTS):
         lines += draw(st.lists(steps, max_size=PART_LENGTH_MAX))
+    if draw(_flag):
+        lines = [_NAME.sub(r'\1="q0"', line) for line in lines]
     return [line % place if line.endswith('body="%d"') else line for place, line in enumerate(lines)]
