@@ -49,7 +49,7 @@ NUMBERS = {
     "ack_every": ("acknowledge in batches of so many; 0: automatically", 0),
     "prefetch": ("unacknowledged messages per consumer; 0: no limit", 0),
     "messages_per_write": ("messages per system call; 0: as many as fit", 0),
-    "in_flight_max": ("published but not consumed; 0: 32 MiB of them", 0),
+    "in_flight_max": ("published but not consumed; 0: 8 MiB of them", 0),
     "waiting": ("messages kept waiting in the queues, by withheld acknowledgements", 0),
     "rate": ("messages per second of all producers; 0: as many as go", 0),
     "processes": ("processes of this tool", 1),

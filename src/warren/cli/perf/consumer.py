@@ -82,10 +82,14 @@ class Consumer:
             self._acknowledge()
 
     def finish(self) -> None:
-        """Write the rest of the acknowledgements, so that the connection can say goodbye."""
-        if self._pending:
+        """Write the rest of the acknowledgements; if that takes too long, leave without goodbye."""
+        if not self._pending:
+            return
+        try:
             self._socket.settimeout(1)
             self._socket.sendall(self._pending)
+        except OSError:
+            self._socket.close()
 
     def _acknowledge(self) -> None:
         if self._is_held:

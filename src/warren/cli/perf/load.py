@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from warren.cli.perf.uri import Target
 
-IN_FLIGHT_BYTES = 32 << 20
+IN_FLIGHT_BYTES = 8 << 20
 IN_FLIGHT_MIN = 1_000
 _OVERHEAD_BYTES = 64  # of a small message on the wire, roughly
 

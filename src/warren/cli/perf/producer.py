@@ -83,11 +83,14 @@ class Producer:
         self.nacked = self._confirms.nacked
 
     def finish(self) -> None:
-        """Write the rest of a message that was begun, so that the connection can say goodbye."""
-        if self._pending:
+        """Write the rest of a message that was begun; if that takes too long, leave without goodbye."""
+        if not self._pending:
+            return
+        try:
             self._socket.settimeout(1)
-            begun = len(self._pending) % self._publication.length
-            self._socket.sendall(self._pending[:begun])
+            self._socket.sendall(self._pending[: len(self._pending) % self._publication.length])
+        except OSError:
+            self._socket.close()
 
     def _take(self, room: int, now_ns: int) -> Outcome:
         """Put the next publishes into `_pending`, if there may be any."""
