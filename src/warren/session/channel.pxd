@@ -25,6 +25,7 @@ cdef class Channel:
     cdef Throttle _throttle
     cdef Publisher _publisher
     cdef object _rules
+    cdef object _guard
     cdef object _consuming
     cdef object _declarations
     cdef list _held

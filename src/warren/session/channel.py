@@ -50,6 +50,7 @@ class Channel:
     __slots__ = (
         "_consuming",
         "_declarations",
+        "_guard",
         "_held",
         "_held_size",
         "_is_waiting",
@@ -75,6 +76,8 @@ class Channel:
         self._throttle = parts.throttle
         self._publisher = parts.publisher
         self._rules = parts.rules
+        # Runs what no frame brought, so that its exceptions end like those of frames.
+        self._guard = parts.guard
         self._consuming = parts.consuming
         self._declarations = parts.declarations
         # Frames that came while a handler waits, or while publishing is blocked; whole, as they came.
@@ -207,7 +210,7 @@ class Channel:
         pending = step(coroutine)
         if pending is not None:
             self._is_waiting = True
-            pending.add_done_callback(lambda _: self._go_on(coroutine))
+            pending.add_done_callback(lambda _: self._guard(lambda: self._go_on(coroutine)))
 
     def _go_on(self, coroutine: Coroutine[Pending, None, None]) -> None:
         self._is_waiting = False
@@ -315,6 +318,7 @@ class ChannelParts:
     consuming: Consuming
     declarations: Declarations
     message_size_max: int
+    guard: Callable[[Callable[[], None]], None]
 
 
 _HANDLERS: dict[type[Method], Callable[[Channel, Any], None]] = {

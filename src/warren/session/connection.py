@@ -207,7 +207,7 @@ class Connection:
         self.changes += 1
         if not reason:
             for channel in list(self._channels.values()):
-                self._guard(channel.resume)
+                self.guard(channel.resume)
             # Whoever stopped reading from this client has to look again.
             self._wake.output_ready(self)
 
@@ -390,7 +390,7 @@ class Connection:
         if self._timeout_check is not None and now >= self._timeout_check:
             self._timeout_check = now + self._timeout_interval
             for channel in list(self._channels.values()):
-                self._guard(lambda channel=channel: self._time_out(channel, now))  # type: ignore[misc]
+                self.guard(lambda channel=channel: self._time_out(channel, now))  # type: ignore[misc]
 
     def _time_out(self, channel: Channel, now: int) -> None:
         """Cancel the consumers of `channel` that hold a delivery too long, and no other."""
@@ -400,7 +400,7 @@ class Connection:
                 "held a delivery for too long: cancelled"
             )
 
-    def _guard(self, action: Callable[[], None]) -> None:
+    def guard(self, action: Callable[[], None]) -> None:
         """Run what came from no frame, with the same end for its exceptions."""
         try:
             action()

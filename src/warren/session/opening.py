@@ -46,6 +46,7 @@ def open_channel(connection: "Connection", number: int) -> Channel:
         consuming=Consuming(vhost, subscriber, rules, context=context),
         declarations=Declarations(domain, requester, subscriber, rules),
         message_size_max=connection.server.settings.message_size_max,
+        guard=connection.guard,
     )
     return Channel(number, parts)
 
