@@ -129,7 +129,11 @@ class ClassicQueue(Queue):
             consumer = self._consumers.next()
             if consumer is None:
                 return
-            self._hand_out(consumer, ready.pop())
+            if consumer.no_ack and ready.is_fresh():
+                self.delivered_count += 1
+                consumer.deliver_message(ready.pop_message(), False)
+            else:
+                self._hand_out(consumer, ready.pop())
 
     def get(self) -> Delivery | None:
         """The first ready message, handed out without a consumer (basic.get); None when nothing is ready."""

@@ -42,6 +42,16 @@ class PriorityReady(Ready):
         self._count()
         return delivery
 
+    def is_fresh(self) -> bool:
+        """True if what `pop` would take was never handed out before."""
+        return self._top().is_fresh()
+
+    def pop_message(self) -> Message:
+        """Take the first message of the highest priority out for good."""
+        message = self._top().pop_message()
+        self._count()
+        return message
+
     def first(self) -> Message:
         """The message that `pop` would take. Only while `count` is not 0."""
         return self._top().first()

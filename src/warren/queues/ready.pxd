@@ -22,8 +22,11 @@ cdef class Ready:
     cpdef int64_t push_deadline(self, Message message, int64_t ttl_ms) except -2
     @cython.locals(message=Message, deadline=int64_t)
     cpdef int64_t push_back(self, Delivery delivery, int64_t ttl_ms) except -2
-    @cython.locals(delivery=Delivery, message=Message, places=Ring)
+    @cython.locals(delivery=Delivery, position=uint64_t)
     cpdef Delivery pop(self)
+    cpdef bint is_fresh(self) except -1
+    @cython.locals(message=Message, places=Ring)
+    cpdef Message pop_message(self)
     @cython.locals(delivery=Delivery)
     cpdef Message first(self)
     @cython.locals(nearest=int64_t, deadlines=list)

@@ -82,18 +82,28 @@ class Ready:
 
     def pop(self) -> Delivery:
         """Take the first message out. Only while `count` is not 0."""
-        self.count -= 1
         if self._returned:
+            self.count -= 1
             delivery = self._pop_returned()
             self.octets -= body_size_of(delivery.message)
             return delivery
+        position = self._base
+        return new_delivery(self._queue, self.pop_message(), position)
+
+    def is_fresh(self) -> bool:
+        """True if what `pop` would take was never handed out before."""
+        return not self._returned
+
+    def pop_message(self) -> Message:
+        """Take the first message out for good. Only while `count` is not 0, and `is_fresh`."""
         places = self._places
         message: Message = places.popleft()  # type: ignore[assignment]
         self._base += 1
+        self.count -= 1
         self.octets -= body_size_of(message)
         if places.count and places.get(0) is None:
             self._trim()
-        return new_delivery(self._queue, message, self._base - 1)
+        return message
 
     def first(self) -> Message:
         """The message that `pop` would take. Only while `count` is not 0."""

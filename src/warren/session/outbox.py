@@ -136,6 +136,8 @@ class Outbox:
         self.total += size
         if not was and not self._confirms:
             self._wake.output_ready(self.connection)
+        if was < _SIZE_MAX and self.size >= _SIZE_MAX:
+            self._wake.output_full(self.connection)
 
     def _make_header_head(self, channel: int, header_size: int) -> None:
         """The end of the method frame, and the head of a header frame of `header_size` octets."""

@@ -294,5 +294,6 @@ class Subscription(Consumer):
         octets[at + 7] = tag & 0xFF
         octets[at + 8] = redelivered
         subscriber = self._subscriber
-        before = bytes(octets[: at + 9])
+        # Octets already when compiled; a bytearray, which joins as well, when interpreted.
+        before: bytes = octets[: at + 9]  # type: ignore[assignment]
         subscriber.outbox.content(subscriber.channel_number, before, message, b"")

@@ -18,17 +18,33 @@ class Flushable(Protocol):
 class Flusher:
     """Remembers who has output, and calls each once when everything readable has been read."""
 
-    __slots__ = ("_dirty", "_loop")
+    __slots__ = ("_dirty", "_full", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._dirty: list[Flushable] = []
+        self._full: list[Flushable] = []
 
     def mark(self, owner: Flushable) -> None:
         """Flush `owner` in the next turn."""
         if not self._dirty:
             self._loop.call_soon(self._flush)
         self._dirty.append(owner)
+
+    def mark_full(self, owner: Flushable) -> None:
+        """Flush `owner` when the read that is being obeyed is over."""
+        self._full.append(owner)
+
+    def flush_full(self) -> None:
+        """Flush those that can take no more, once each.
+
+        One socket may be read many times in a turn, which a fast publisher keeps up for ever: without this,
+        its consumer would get one outbox for all that was read.
+        """
+        if self._full:
+            full, self._full = self._full, []
+            for owner in full:
+                owner.flush()
 
     def _flush(self) -> None:
         # Who is marked from here on is flushed in the turn after: nobody can keep this one busy.

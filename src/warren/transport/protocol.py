@@ -123,6 +123,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
         except Exception:
             self._crash()
             return
+        self._turn.flusher.flush_full()
         if client.changes != self._seen:
             self._look(client)
 
@@ -160,6 +161,10 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
         if not self._is_marked:
             self._is_marked = True
             self._turn.flusher.mark(self)
+
+    def output_full(self, connection: object) -> None:
+        """Wake: the connection has more output than it should."""
+        self._turn.flusher.mark_full(self)
 
     def flush(self) -> None:
         """Write what the connection has to say."""
