@@ -11,6 +11,9 @@ app.conf.update(
     result_backend=os.environ.get("CELERY_TEST_BACKEND", "rpc://"),
     task_default_queue=os.environ.get("CELERY_TEST_QUEUE", "celery-test"),
     broker_connection_retry_on_startup=True,
+    # Names of our own, so that a worker of somebody else on the same broker is never asked.
+    control_exchange="warren-clients-control",
+    event_exchange="warren-clients-events",
     worker_prefetch_multiplier=1,
     worker_send_task_events=True,
     task_send_sent_event=True,

@@ -92,7 +92,10 @@ def client(broker: str, backend: str, queue: str) -> Celery:
     """An application of a program that only sends; it knows the tasks by name."""
     app = Celery("client", broker=broker, backend=backend, set_as_current=False)
     app.conf.update(
-        task_default_queue=queue, task_send_sent_event=True, broker_connection_retry_on_startup=True
+        task_default_queue=queue,
+        task_send_sent_event=True,
+        control_exchange="warren-clients-control",
+        event_exchange="warren-clients-events",
     )
     return app
 

@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from tests.clients.harness import brokers, catalogue, fetching, running
 from tests.clients.harness.brokers import Broker
@@ -22,13 +23,11 @@ def main() -> int:
     options = parse_arguments()
     chosen = choose(options.suites, options.all)
     excuses = catalogue.excuses()
-    verdicts = []
-    with broker_of(options) as broker:
-        for suite in chosen:
-            print(f"… {suite.name}", file=sys.stderr, flush=True)
-            verdict = running.run_suite(suite, broker, excuses)
-            verdicts.append(verdict)
-            show_failures(verdict)
+    with broker_of(options) as broker, ThreadPoolExecutor(options.jobs) as pool:
+        pending = [pool.submit(running.run_suite, suite, broker, excuses) for suite in chosen]
+        for one in as_completed(pending):
+            show_progress(one.result())
+    verdicts = [one.result() for one in pending]
     show_table(verdicts)
     return 0 if all(verdict.is_good() for verdict in verdicts) else 1
 
@@ -40,6 +39,7 @@ def parse_arguments() -> argparse.Namespace:
         "suites", nargs="*", metavar="suite", help="which to run; all in suites.toml if none is named"
     )
     parser.add_argument("--all", action="store_true", help="the extra suites too")
+    parser.add_argument("--jobs", type=int, default=2, help="how many suites run at a time; they mostly wait")
     parser.add_argument("--broker", metavar="URI", help="a broker that already runs")
     parser.add_argument("--tls-port", type=int, help="where that broker speaks TLS")
     parser.add_argument("--management-port", type=int, help="where that broker has its HTTP API")
@@ -67,8 +67,11 @@ def broker_of(options: argparse.Namespace) -> Iterator[Broker]:
         yield broker
 
 
-def show_failures(verdict: Verdict) -> None:
-    """What went wrong in one suite, each failure with the end of its text."""
+def show_progress(verdict: Verdict) -> None:
+    """That a suite is over, and what went wrong in it, each failure with the end of its text."""
+    print(
+        f"{verdict.suite}: {verdict.seconds:.0f} s, {'good' if verdict.is_good() else 'not good'}", flush=True
+    )
     if verdict.trouble:
         print(f"\n{verdict.suite}: {verdict.trouble}")
     for test, text in verdict.failed.items():
