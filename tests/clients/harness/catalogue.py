@@ -38,7 +38,7 @@ class Excuse:
     def covers(self, suite: str, test: str) -> bool:
         """Whether this excuse is for `test` of `suite`; `*` in its own name stands for anything."""
         pattern = self.test.replace("[", "[[]")
-        return self.suite == suite and fnmatch.fnmatchcase(test, pattern)
+        return fnmatch.fnmatchcase(suite, self.suite) and fnmatch.fnmatchcase(test, pattern)
 
 
 def suites() -> list[Suite]:
