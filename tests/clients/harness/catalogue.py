@@ -28,12 +28,13 @@ class Suite:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Excuse:
-    """A test that may fail, by name, and why; with `needs`, only while the broker lacks that part."""
+    """A test that may fail, by name, and why; `excuses.toml` says what each field means."""
 
     suite: str
     test: str
     reason: str
     needs: str = ""
+    is_race: bool = False
 
     def covers(self, suite: str, test: str) -> bool:
         """Whether this excuse is for `test` of `suite`; `*` in its own name stands for anything."""

@@ -33,7 +33,7 @@ def judge(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
             verdict.skipped.append(test)
         elif outcome == "passed":
             verdict.passed.append(test)
-            if excuse is not None:
+            if excuse is not None and not excuse.is_race:
                 verdict.surprises.append(test)
         elif excuse is not None:
             verdict.excused[test] = excuse.reason
