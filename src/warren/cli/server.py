@@ -1,6 +1,7 @@
 """`warren serve`: runs a broker until it is told to stop."""
 
 import os
+import shutil
 import sys
 
 import click
@@ -55,7 +56,15 @@ def _welcome(config: Config, node: Node) -> None:
     is_guest = not config.is_set(settings.DEFAULT_USER) and "guest" in node.broker.metadata.users.by_name
     who = "guest:guest" if is_guest and not config.is_set(settings.DEFAULT_PASSWORD) else "USER:PASSWORD"
     click.echo(f"Warren listens for AMQP on {where.host}, port {where.port}; Ctrl-C stops it. Try:")
-    click.echo(f"    warren perf throughput --uri amqp://{who}@{host}:{where.port}/%2f")
+    click.echo(f"    {command_name(sys.argv[0])} perf throughput --uri amqp://{who}@{host}:{where.port}/%2f")
+
+
+def command_name(called: str) -> str:
+    """How to call this command again: by its name if that finds it, else as it was `called`."""
+    found = shutil.which("warren")
+    if os.path.basename(called) != "warren" or (found and os.path.samefile(found, called)):
+        return "warren"
+    return called
 
 
 def _entries(flags: dict[str, str | int | None]) -> list[Entry]:

@@ -1,0 +1,32 @@
+"""What `warren serve` says to somebody who has just started it."""
+
+from pathlib import Path
+
+import pytest
+
+from warren.cli.server import command_name
+
+
+@pytest.fixture
+def warren(tmp_path: Path) -> Path:
+    command = tmp_path / "warren"
+    command.write_text("#!/bin/sh\n")
+    command.chmod(0o755)
+    return command
+
+
+def test_a_command_on_the_path_is_called_by_its_name(warren: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(warren.parent))
+    assert command_name(str(warren)) == "warren"
+
+
+def test_a_command_that_is_not_on_the_path_is_called_as_it_was(
+    warren: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert command_name(str(warren)) == str(warren)
+
+
+def test_a_program_of_another_name_says_warren(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert command_name("-c") == "warren"
