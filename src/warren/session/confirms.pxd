@@ -18,4 +18,6 @@ cdef class Confirms(Confirmation):
 
     cpdef uint64_t next(self) except 0
     cpdef flush(self)
+    cpdef flush_before(self, uint64_t sequence)
+    cdef _flush_to(self, uint64_t last)
     cdef _answer_later(self)

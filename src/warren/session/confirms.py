@@ -80,9 +80,19 @@ class Confirms(Confirmation):
     def flush(self) -> None:
         """Answer what is settled."""
         self._is_waiting = False
+        self._flush_to(self.last)
+
+    def flush_before(self, sequence: int) -> None:
+        """Answer what is settled of the messages before `sequence`, which is about to be returned.
+
+        RabbitMQ answers so, and there are clients that count on an answer between two publishes.
+        """
+        self._flush_to(sequence - 1)
+
+    def _flush_to(self, last: int) -> None:
         if self._is_closed:
             return
-        settled = next(iter(self._due)) - 1 if self._due else self.last
+        settled = min(next(iter(self._due)) - 1, last) if self._due else last
         if settled <= self._answered:
             return
         if not self._refused:

@@ -206,6 +206,8 @@ class Publisher:
             if outcome == _REFUSED:
                 confirms.refused(sequence)
         if outcome == _UNROUTED and self._is_mandatory:
+            if confirms is not None:
+                confirms.flush_before(confirms.last)
             self._return(message)
 
     def _describe(self, message: Message) -> Message:
