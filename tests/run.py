@@ -67,6 +67,8 @@ def main() -> int:
     suites = chosen.suites or SUITES
     builds = list(ENVIRONMENTS) if chosen.build == "both" else [chosen.build]
     RESULTS.mkdir(parents=True, exist_ok=True)
+    # Whoever ends this ends what it started, too: the exit passes through `_stream`.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     for program, use in OPTIONAL.items():
         if shutil.which(program) is None:
             _say(f"{program} is not installed: {use} are skipped")
