@@ -214,6 +214,7 @@ class ClassicQueue(Queue):
     def delete(self) -> int:
         """Be gone: cancel the consumers, forget the messages; answers how many were ready."""
         self.is_deleted = True
+        self._host.wake_at(self, _NONE)
         for consumer in self._consumers:
             self._consumers.remove(consumer)
             consumer.cancelled()

@@ -84,7 +84,7 @@ class QueueHost:
         raise NotImplementedError
 
     def wake_at(self, queue: "Queue", when: int) -> None:
-        """Call `queue.expire()` at `when` (ms), or a little later."""
+        """Call `queue.expire()` at `when` (ms), or a little later, and at no time given before; -1: never."""
         raise NotImplementedError
 
     def delete_queue(self, queue: "Queue") -> None:

@@ -149,7 +149,10 @@ class Ready:
     def _pop_returned(self) -> Delivery:
         position = self._first_returned()
         heappop(self._returned_order)  # type: ignore[arg-type]
-        return self._returned.pop(position)  # type: ignore[union-attr]
+        delivery: Delivery = self._returned.pop(position)  # type: ignore[union-attr]
+        if not self._returned:
+            self._forget_order()
+        return delivery
 
     def _first_returned(self) -> int:
         """The lowest position that came back; what expired since is passed over."""
@@ -158,6 +161,10 @@ class Ready:
         while order[0] not in returned:
             heappop(order)
         return order[0]
+
+    def _forget_order(self) -> None:
+        """Nothing that came back is left: the positions of what expired need not be passed over."""
+        self._returned_order = []
 
     def _holds(self, position: int) -> bool:
         if position < self._base:
@@ -170,6 +177,8 @@ class Ready:
         self.count -= 1
         if position < self._base:
             message: Message = self._returned.pop(position).message  # type: ignore[union-attr]
+            if not self._returned:
+                self._forget_order()
         else:
             message = self._places.take(position - self._base)  # type: ignore[assignment]
             self._trim()

@@ -25,9 +25,9 @@ cdef class Channel:
     cdef Throttle _throttle
     cdef Publisher _publisher
     cdef object _rules
-    cdef object _guard
     cdef object _consuming
     cdef object _declarations
+    cdef object _attend
     cdef list _held
     cdef Py_ssize_t _held_size
     cdef bint _is_waiting

@@ -48,9 +48,9 @@ class Channel:
     """The protocol of one channel of an open connection."""
 
     __slots__ = (
+        "_attend",
         "_consuming",
         "_declarations",
-        "_guard",
         "_held",
         "_held_size",
         "_is_waiting",
@@ -76,10 +76,10 @@ class Channel:
         self._throttle = parts.throttle
         self._publisher = parts.publisher
         self._rules = parts.rules
-        # Runs what no frame brought, so that its exceptions end like those of frames.
-        self._guard = parts.guard
         self._consuming = parts.consuming
         self._declarations = parts.declarations
+        # Runs what no frame brought, so that its exceptions end like those of frames.
+        self._attend = parts.attend
         # Frames that came while a handler waits, or while publishing is blocked; whole, as they came.
         self._held: list[bytes] = []
         self._held_size = 0
@@ -109,8 +109,7 @@ class Channel:
         except ChannelException as error:
             self._fail(error)
         except AmqpError as error:
-            if error.method_index is None:
-                error.method_index = self._method_index
+            self._blame(error)
             raise
 
     def resume(self) -> None:
@@ -138,6 +137,11 @@ class Channel:
         self.subscriber.close()
         if self._publisher.transaction is not None:
             self._publisher.transaction.take()
+
+    def abandon(self) -> None:
+        """The connection ends, and the channel with it: what still waits for an answer is given up."""
+        self.is_closed = True
+        self.release()
 
     def _handle(self, reader: FrameReader) -> None:
         kind = reader.kind
@@ -186,6 +190,10 @@ class Channel:
         self._held_size += reader.size + _HEAD_SIZE + 1
         self._throttle.held(reader.size + _HEAD_SIZE + 1)
 
+    def _blame(self, error: AmqpError) -> None:
+        if error.method_index is None:
+            error.method_index = self._method_index
+
     def _fail(self, error: ChannelException) -> None:
         """Close the channel because of `error` (0-9-1 §1.5.2.5)."""
         index = self._method_index if error.method_index is None else error.method_index
@@ -210,7 +218,7 @@ class Channel:
         pending = step(coroutine)
         if pending is not None:
             self._is_waiting = True
-            pending.add_done_callback(lambda _: self._guard(lambda: self._go_on(coroutine)))
+            pending.add_done_callback(lambda _: self._attend(self, lambda: self._go_on(coroutine)))
 
     def _go_on(self, coroutine: Coroutine[Pending, None, None]) -> None:
         self._is_waiting = False
@@ -221,6 +229,9 @@ class Channel:
             self._run(coroutine)
         except ChannelException as error:
             self._fail(error)
+        except AmqpError as error:
+            self._blame(error)
+            raise
         self.resume()
 
     def _close(self, _: Method) -> None:
@@ -317,8 +328,8 @@ class ChannelParts:
     rules: PublishRules
     consuming: Consuming
     declarations: Declarations
+    attend: Callable[["Channel", Callable[[], None]], None]
     message_size_max: int
-    guard: Callable[[Callable[[], None]], None]
 
 
 _HANDLERS: dict[type[Method], Callable[[Channel, Any], None]] = {

@@ -4,6 +4,8 @@ Everything up to `_answered` was answered. What is settled since waits for `flus
 one frame for each run of equal answers. RabbitMQ marks its nacks with multiple and requeue; so do we.
 """
 
+from itertools import groupby
+
 from warren.model.confirmation import Confirmation
 from warren.session.outbox import Outbox
 from warren.wire.methods import BasicNack
@@ -72,10 +74,9 @@ class Confirms(Confirmation):
                 self._answer_ahead(sequence)
 
     def refused(self, sequence: int) -> None:
-        """One of the answers due for `sequence`, or the only one: refused."""
+        """One of the answers due for `sequence`: refused."""
         self._refused.add(sequence)
-        if sequence in self._due:
-            self.done(sequence)
+        self.done(sequence)
 
     def flush(self) -> None:
         """Answer what is settled."""
@@ -95,13 +96,11 @@ class Confirms(Confirmation):
         settled = min(next(iter(self._due)) - 1, last) if self._due else last
         if settled <= self._answered:
             return
-        if not self._refused:
+        if not self._refused and not self._ahead:
             self._ack(settled, settled - self._answered > 1)
         else:
             self._answer_runs(settled)
         self._answered = settled
-        if self._ahead:
-            self._ahead = {sequence for sequence in self._ahead if sequence > settled}
 
     def close(self) -> None:
         """Answer what is settled, for the last time: nothing may follow on a channel that ends."""
@@ -113,21 +112,23 @@ class Confirms(Confirmation):
         self._outbox.answer_later(self)
 
     def _answer_runs(self, settled: int) -> None:
-        start = self._answered + 1
-        while start <= settled:
-            is_refused = start in self._refused
-            end = start
-            while end < settled and (end + 1 in self._refused) == is_refused:
-                end += 1
+        """One answer for each run of equal ones; what was answered ahead is in none of them."""
+        numbers = range(self._answered + 1, settled + 1)
+        for is_refused, run in groupby(
+            (number for number in numbers if number not in self._ahead), self._refused.__contains__
+        ):
+            *others, last = run
             if is_refused:
-                self._refused.difference_update(range(start, end + 1))
-                self._outbox.method(self._channel_number, BasicNack(end, True, True))
+                self._outbox.method(self._channel_number, BasicNack(last, True, True))
             else:
-                self._ack(end, end > start)
-            start = end + 1
+                self._ack(last, bool(others))
+        self._refused.difference_update(numbers)
+        self._ahead.difference_update(numbers)
 
     def _answer_ahead(self, sequence: int) -> None:
         """Do not let a message that is settled wait for one that is not."""
+        if self._is_closed:
+            return
         self._ahead.add(sequence)
         if sequence in self._refused:
             self._refused.discard(sequence)

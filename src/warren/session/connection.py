@@ -132,9 +132,11 @@ class Connection:
                 self._receive_early(data)
         except AmqpError as error:
             self._fail(error)
+            self._pass_over()
         except Exception as error:
             self.server.report(f"unexpected {type(error).__name__} in connection {self.peer.name}")
             self._fail(InternalError(method_index=0))
+            self._pass_over()
         if not (was_open and self._is_open) or self.throttle.held_size:
             self.changes += 1
 
@@ -207,16 +209,22 @@ class Connection:
         self.changes += 1
         if not reason:
             for channel in list(self._channels.values()):
-                self.guard(channel.resume)
-            # Whoever stopped reading from this client has to look again.
-            self._wake.output_ready(self)
+                self.attend(channel, channel.resume)
+
+    def attend(self, channel: Channel, action: Callable[[], None]) -> None:
+        """Run what `channel` does without a frame, with the same ends for it and for its exceptions."""
+        self.guard(action)
+        if channel.is_closed and self._channels.get(channel.number) is channel:
+            self._forget(channel)
+        # Whoever stopped reading from this client has to look again, though there may be nothing to write.
+        self.changes += 1
+        self._wake.output_ready(self)
 
     def lost(self, now: int) -> None:
         """The socket is gone."""
         self._now = now
         self._release()
-        self._handshake = None
-        self.state = State.FINISHED
+        self._finish()
 
     def _receive_early(self, data: bytes) -> None:
         """Octets before the connection is open, or after it began to close."""
@@ -265,6 +273,15 @@ class Connection:
                     self._forget(channel)
             else:
                 self._obey_other(reader)
+
+    def _pass_over(self) -> None:
+        """What lies behind the frame that ended the connection, in the same read."""
+        if self._is_deaf:
+            return
+        try:
+            self._obey()
+        except AmqpError as error:
+            self._fail(error)
 
     def _obey_other(self, reader: FrameReader) -> None:
         """A frame that is not for the channel of the frame before."""
@@ -436,7 +453,10 @@ class Connection:
         self._is_open = False
         self.server.channels_closed(self, len(self._channels))
         for channel in self._channels.values():
-            channel.release()
+            # What one of them gives back must not go to another, which ends as well.
+            channel.subscriber.is_flowing = False
+        for channel in self._channels.values():
+            channel.abandon()
         self._channels.clear()
         self._channel = None
         self.server.closed(self)
@@ -446,6 +466,8 @@ class Connection:
     def _finish(self) -> None:
         self.changes += 1
         self._handshake = None
+        self._heartbeat = None
+        self._timeout_check = None
         self._closing_deadline = None
         self.state = State.FINISHED
 

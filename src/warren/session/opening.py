@@ -45,8 +45,8 @@ def open_channel(connection: "Connection", number: int) -> Channel:
         rules=rules,
         consuming=Consuming(vhost, subscriber, rules, context=context),
         declarations=Declarations(domain, requester, subscriber, rules),
+        attend=connection.attend,
         message_size_max=connection.server.settings.message_size_max,
-        guard=connection.guard,
     )
     return Channel(number, parts)
 

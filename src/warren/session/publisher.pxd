@@ -20,6 +20,7 @@ cdef Py_ssize_t _ADDRESS_AT
 cdef int _MANDATORY
 cdef int _IMMEDIATE
 cdef Py_ssize_t _HEADER_SIZE_MIN
+cdef Py_ssize_t _HEAD_SIZE
 
 @cython.final
 cdef class Publisher:

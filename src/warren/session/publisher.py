@@ -7,7 +7,7 @@ said in them is looked at once: the address is compared with the last one, the p
 from collections.abc import Callable
 
 from warren.errors import AmqpNotImplemented, FrameError, PreconditionFailed, UnexpectedFrame
-from warren.limits import PUBLISHER_ADDRESSES_MAX
+from warren.limits import FRAME_OVERHEAD, PUBLISHER_ADDRESSES_MAX
 from warren.model.message import (
     HAS_EXPIRATION,
     HAS_HEADERS,
@@ -44,6 +44,8 @@ _MANDATORY = 1
 _IMMEDIATE = 2
 # Content header: class, weight, body size, flags.
 _HEADER_SIZE_MIN = 14
+# What stands in front of the payload of a frame.
+_HEAD_SIZE = FRAME_OVERHEAD - 1
 
 # basic.return's arguments up to the exchange: 312, NO_ROUTE (0-9-1 §1.8.3.9).
 _RETURN_HEAD = b"\x00\x3c\x00\x32" + (312).to_bytes(2, "big") + b"\x08NO_ROUTE"
@@ -76,7 +78,8 @@ class Publisher:
         self.transaction: Transaction | None = None
         self.size_max = 0
         self._due = _METHOD
-        self._address = b""
+        # The default exchange and an empty key, to which nobody was admitted yet.
+        self._address = b"\0\0"
         self._is_mandatory = False
         self._header_data: bytes | None = None
         self._header_at = 0
@@ -148,7 +151,12 @@ class Publisher:
         data = reader.data
         octets = data
         size = reader.size
-        if size == self._body_size and data is self._header_data:
+        # In one read, and with no frame of another channel between them.
+        if (
+            size == self._body_size
+            and data is self._header_data
+            and reader.start == self._header_at + self._header_size + _HEAD_SIZE + 1
+        ):
             self._publish(octets[self._header_at : reader.start + size + 1])
             return
         self._assemble(reader)
@@ -204,6 +212,7 @@ class Publisher:
             sequence = confirms.next()
             outcome = vhost.publish(message, confirms, sequence)
             if outcome == _REFUSED:
+                confirms.expect(sequence)
                 confirms.refused(sequence)
         if outcome == _UNROUTED and self._is_mandatory:
             if confirms is not None:

@@ -8,6 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from warren.errors import NotFound
+from warren.limits import NAME_SIZE_MAX
 from warren.model.message import Message
 from warren.queues.classic import ClassicQueue
 from warren.queues.deaths import REJECTED, Death, goes_in_circles, resurrect
@@ -49,6 +50,8 @@ class DeadLettering:
             routing_key=settings.dead_letter_routing_key,
             now=self._vhost.now,
         )
+        if not _is_name(death.exchange) or not _is_name(death.routing_key or ""):
+            return  # arguments are long strings: these fit no message
         risen = resurrect(message, death)
         try:
             destinations = self._vhost.router.route(risen.address, risen)
@@ -58,3 +61,7 @@ class DeadLettering:
             name = getattr(destination, "name", "")
             if reason == REJECTED or not goes_in_circles(risen, name):
                 destination.publish(risen, None, 0)  # type: ignore[attr-defined]
+
+
+def _is_name(text: str) -> bool:
+    return len(text.encode("utf-8", "surrogateescape")) <= NAME_SIZE_MAX

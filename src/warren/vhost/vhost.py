@@ -82,8 +82,11 @@ class VirtualHost(QueueHost):
         self._dead_lettering.take(queue, message, reason)  # type: ignore[arg-type]
 
     def wake_at(self, queue: Queue, when: int) -> None:
-        """Call `queue.expire()` at `when` (ms)."""
-        self.expiry.schedule(queue, when)
+        """Call `queue.expire()` at `when` (ms) and at no time given before; -1: never."""
+        if when < 0:
+            self.expiry.forget(queue)
+        else:
+            self.expiry.schedule(queue, when)
 
     def delete_queue(self, queue: Queue) -> None:
         """`queue` has outlived its use."""

@@ -1,0 +1,126 @@
+"""Whose turn it is: in turn, by priority, among those that are ready."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.queues.samples import Reader
+
+from warren.queues.consumers import ConsumerSet
+
+
+def gathered(*consumers: Reader, is_single_active: bool = False) -> ConsumerSet:
+    found = ConsumerSet(is_single_active=is_single_active)
+    for consumer in consumers:
+        found.add(consumer)
+    return found
+
+
+def turns(consumers: ConsumerSet, count: int) -> str:
+    chosen = [consumers.next() for _ in range(count)]
+    return "".join("-" if one is None else one.tag for one in chosen)
+
+
+def test_nobody_is_chosen_of_none() -> None:
+    assert gathered().next() is None
+
+
+def test_consumers_take_turns() -> None:
+    assert turns(gathered(Reader("a"), Reader("b"), Reader("c")), 7) == "abcabca"
+
+
+def test_the_highest_priority_gets_everything_while_it_is_ready() -> None:
+    low, high = Reader("l", priority=-1), Reader("h", priority=5)
+    consumers = gathered(low, Reader("m"), high)
+    assert turns(consumers, 3) == "hhh"
+    high.is_open = False
+    assert turns(consumers, 2) == "mm"
+    assert high.is_parked
+    assert not low.is_parked
+    high.is_open = True
+    assert turns(consumers, 1) == "m"
+    assert consumers.unpark(high)
+    assert turns(consumers, 1) == "h"
+
+
+def test_one_that_is_not_ready_is_parked_and_not_asked_again() -> None:
+    a, b = Reader("a"), Reader("b")
+    consumers = gathered(a, b)
+    a.is_open = False
+    assert turns(consumers, 3) == "bbb"
+    a.is_open = True
+    assert turns(consumers, 2) == "bb"
+    assert consumers.unpark(a)
+    assert sorted(turns(consumers, 2)) == ["a", "b"]
+    assert not consumers.unpark(a)
+
+
+def test_a_removed_consumer_has_no_turn_parked_or_not() -> None:
+    a, b, c = Reader("a"), Reader("b"), Reader("c")
+    consumers = gathered(a, b, c)
+    b.is_open = False
+    turns(consumers, 2)
+    for consumer in (b, a):
+        assert consumers.remove(consumer)
+        assert not consumers.remove(consumer)
+        assert not consumers.unpark(consumer)
+    assert turns(consumers, 2) == "cc"
+    assert (consumers.count, list(consumers)) == (1, [c])
+
+
+def test_a_removal_keeps_the_order_of_the_others() -> None:
+    readers = [Reader(tag) for tag in "abcd"]
+    consumers = gathered(*readers)
+    turns(consumers, 1)
+    consumers.remove(readers[2])
+    assert turns(consumers, 4) == "bdab"
+
+
+def test_single_active_is_the_eldest_and_the_next_when_it_goes() -> None:
+    a, b, c = Reader("a"), Reader("b"), Reader("c", priority=9)
+    consumers = gathered(a, b, c, is_single_active=True)
+    assert turns(consumers, 2) == "aa"
+    a.is_open = False
+    assert turns(consumers, 2) == "--"
+    a.is_open = True
+    assert turns(consumers, 1) == "-"
+    consumers.unpark(a)
+    assert turns(consumers, 1) == "a"
+    consumers.remove(a)
+    assert consumers.active is b
+    assert turns(consumers, 2) == "bb"
+    consumers.remove(b)
+    consumers.remove(c)
+    assert consumers.active is None
+    assert turns(consumers, 1) == "-"
+
+
+def test_an_exclusive_consumer_is_known_as_such() -> None:
+    exclusive = Reader("a", is_exclusive=True)
+    consumers = gathered(exclusive)
+    assert consumers.has_exclusive()
+    consumers.remove(exclusive)
+    assert not consumers.has_exclusive()
+
+
+@given(st.lists(st.tuples(st.sampled_from("+-po="), st.integers(0, 9)), max_size=60))
+def test_shares_are_fair_and_nobody_ready_is_passed_over(steps: list[tuple[str, int]]) -> None:
+    consumers, here = gathered(), []
+    for number, (step, value) in enumerate(steps):
+        if step == "+":
+            here.append(Reader(f"{number}", priority=value % 3))
+            consumers.add(here[-1])
+        elif here and step == "-":
+            consumers.remove(here.pop(value % len(here)))
+        elif here and step in "po":
+            reader = here[value % len(here)]
+            reader.is_open = step == "o"
+            if reader.is_open:
+                consumers.unpark(reader)
+        assert consumers.count == len(here)
+        ready = [one for one in here if one.is_open]
+        best = [one for one in ready if one.priority == max(other.priority for other in ready)]
+        got = Counter(consumers.next() for _ in range(2 * len(best) + 1))
+        assert set(got) <= (set(best) or {None})
+        if best:
+            assert max(got.values()) - min(got[one] for one in best) <= 1

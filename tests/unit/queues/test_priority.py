@@ -1,0 +1,73 @@
+"""Ready messages by priority: the highest first, and among equals the first."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.queues.samples import Host, made, sent
+
+from warren.queues.priority import PriorityReady
+
+NONE = -1
+
+
+def waiting(*messages: tuple[str, int | None], priority_max: int = 3) -> PriorityReady:
+    ready = PriorityReady(made(Host()), priority_max)
+    for body, priority in messages:
+        ready.push(sent(body, priority=priority))
+    return ready
+
+
+def popped(ready: PriorityReady) -> list[bytes]:
+    return [ready.pop().message.body for _ in range(ready.count)]
+
+
+def test_the_highest_priority_goes_first() -> None:
+    assert popped(waiting(("a", 0), ("b", 2), ("c", 1), ("d", 2))) == [b"b", b"d", b"c", b"a"]
+
+
+def test_no_priority_is_the_lowest_and_too_high_a_one_is_the_highest() -> None:
+    assert popped(waiting(("a", None), ("b", 200), ("c", 3), ("d", 0))) == [b"b", b"c", b"a", b"d"]
+
+
+def test_a_message_comes_back_to_its_place_in_its_priority() -> None:
+    ready = waiting(("a", 1), ("b", 1), ("c", 0))
+    first, second = ready.pop(), ready.pop()
+    ready.push_back(second, NONE)
+    ready.push_back(first, NONE)
+    ready.push(sent("d", priority=2))
+    assert ready.first().body == b"d"
+    assert popped(ready) == [b"d", b"a", b"b", b"c"]
+
+
+def test_messages_expire_in_every_priority() -> None:
+    ready = waiting(("keep", 3))
+    for priority in (0, 3):
+        message = sent(f"{priority}", priority=priority, expiration="10")
+        ready.push(message)
+        assert ready.push_deadline(message, NONE) == 10
+    assert ready.deadline(NONE) == 10
+    bodies = {ready.pop_expired(10, NONE).body for _ in range(2)}
+    assert bodies == {b"0", b"3"}
+    assert ready.pop_expired(10, NONE) is None
+    assert (ready.count, ready.octets, ready.deadline(NONE)) == (1, 4, NONE)
+
+
+def test_purging_empties_every_priority() -> None:
+    ready = waiting(("a", 0), ("b", 3))
+    ready.clear()
+    assert (ready.count, ready.octets) == (0, 0)
+    ready.push(sent("c", priority=1))
+    assert popped(ready) == [b"c"]
+
+
+@given(st.lists(st.none() | st.integers(0, 6), max_size=50))
+def test_it_does_what_a_stable_sort_does(steps: list[int | None]) -> None:
+    ready, naive = waiting(priority_max=4), []
+    for number, priority in enumerate(steps):
+        if priority is not None:
+            ready.push(sent(f"{number}", priority=priority))
+            naive.append((-min(priority, 4), number))
+        elif naive:
+            naive.sort()
+            assert ready.pop().message.body == b"%d" % naive.pop(0)[1]
+        assert ready.count == len(naive)
+    assert popped(ready) == [b"%d" % number for _, number in sorted(naive)]

@@ -1,0 +1,220 @@
+"""A broker below the waterline, and a client of it that speaks and hears octets."""
+
+import struct
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+
+from warren.metadata.commands import Command, PutUser, PutVhost, Reply, SetPermissions
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+from warren.session.connection import Connection
+from warren.session.domain import Domain, DomainWorld
+from warren.session.handshake import HandshakeSettings
+from warren.session.peer import Peer
+from warren.session.server import Server, SessionSettings, World
+from warren.session.wake import Wake
+from warren.wire import methods
+from warren.wire.method import Method
+from warren.wire.methods import decode_method
+from warren.wire.properties import BasicProperties
+
+EVERYTHING = ".*"
+FRAME_SIZE_MAX = 4096
+CAPABILITIES = {"consumer_cancel_notify": True, "connection.blocked": True}
+
+
+def frame(kind: int, channel: int, payload: bytes) -> bytes:
+    """One frame."""
+    return struct.pack(">BHI", kind, channel, len(payload)) + payload + b"\xce"
+
+
+def call(method: Method, channel: int = 1) -> bytes:
+    """A method frame."""
+    return frame(1, channel, method.encode())
+
+
+def publication(key: str, body: bytes, *, channel: int = 1, exchange: str = "", **more: object) -> bytes:
+    """The frames of a message, with its body in one frame."""
+    mandatory = bool(more.pop("mandatory", False))
+    publish = methods.BasicPublish(exchange=exchange, routing_key=key, mandatory=mandatory)
+    header = BasicProperties(**more).encode(len(body))
+    content = frame(3, channel, body) if body else b""
+    return call(publish, channel) + frame(2, channel, header) + content
+
+
+@dataclass
+class Heard:
+    """One method of the broker, and the content that came with it."""
+
+    channel: int
+    method: Method
+    properties: BasicProperties | None = None
+    body: bytes = b""
+    frames: int = 0
+
+
+def parse(octets: bytes) -> list[Heard]:
+    """What a broker said, which must be whole frames."""
+    found: list[Heard] = []
+    at = 0
+    while at < len(octets):
+        kind, channel, size = struct.unpack_from(">BHI", octets, at)
+        payload = octets[at + 7 : at + 7 + size]
+        assert len(payload) == size
+        assert octets[at + 7 + size] == 0xCE
+        at += size + 8
+        assert size + 8 <= FRAME_SIZE_MAX or kind == 1
+        if kind == 1:
+            found.append(Heard(channel, decode_method(payload)))
+        elif kind == 2:
+            found[-1].properties = BasicProperties.decode(payload)
+            assert found[-1].channel == channel
+        elif kind == 3:
+            assert found[-1].channel == channel
+            found[-1].body += payload
+            found[-1].frames += 1
+    return found
+
+
+class CountingWake(Wake):
+    """How often a connection asked to be looked at."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def output_ready(self, connection: object) -> None:
+        self.count += 1
+
+
+class OpenGate:
+    """Everybody may come in."""
+
+    def mechanisms(self, peer: Peer) -> tuple[str, ...]:
+        return ("PLAIN",)
+
+    def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
+        return "guest"
+
+    def admit(self, user: str, vhost: str, peer: Peer) -> None:
+        """There is one virtual host."""
+
+
+class Answer:
+    """A future without a loop: whoever awaits it goes on when `arrive` is called."""
+
+    def __init__(self) -> None:
+        self._callbacks: list[Callable[[object], None]] = []
+        self._is_there = False
+
+    def add_done_callback(self, callback: Callable[[object], None], /) -> None:
+        self._callbacks.append(callback)
+
+    def arrive(self) -> None:
+        self._is_there = True
+        for callback in self._callbacks:
+            callback(self)
+
+    def __await__(self) -> Generator["Answer", None, None]:
+        if not self._is_there:
+            yield self
+
+
+class SlowProposals:
+    """Applies a command when the answer that it waits for arrives."""
+
+    def __init__(self, local: LocalProposals) -> None:
+        self._local = local
+        self.waiting: list[Answer] = []
+        self.is_slow = False
+
+    async def propose(self, command: Command) -> Reply:
+        if self.is_slow:
+            answer = Answer()
+            self.waiting.append(answer)
+            await answer
+        return self._local.apply(command)
+
+    def apply(self, command: Command) -> Reply:
+        return self._local.apply(command)
+
+    def arrive(self) -> None:
+        """Let the eldest answer come."""
+        self.waiting.pop(0).arrive()
+
+
+class Broker:
+    """One virtual host, one user, no time and no chance but what is given."""
+
+    def __init__(self, **settings: object) -> None:
+        self.reports: list[str] = []
+        metadata = Metadata()
+        self.proposals = SlowProposals(LocalProposals(metadata, lambda: 0))
+        for command in (
+            PutVhost(name="/"),
+            PutUser(name="guest", password_hash=b"", hashing_algorithm=""),
+            SetPermissions(user="guest", vhost="/", configure=EVERYTHING, write=EVERYTHING, read=EVERYTHING),
+        ):
+            self.proposals.apply(command)
+        handshake = HandshakeSettings(server_properties={})
+        world = World(random_octets=bytes, report=self.reports.append)
+        self.server = Server(OpenGate(), SessionSettings(handshake=handshake, **settings), world)
+        self.domain = Domain.open("/", metadata, self.proposals, DomainWorld(random_octets=bytes, now=0))
+        self.server.domains["/"] = self.domain
+
+    def connect(self) -> "Client":
+        """A client of which nothing was heard yet."""
+        return Client(self)
+
+    def client(self, *, heartbeat: int = 0, capabilities: dict[str, bool] | None = None) -> "Client":
+        """A client with channel 1 open."""
+        client = Client(self)
+        client.open(heartbeat, CAPABILITIES if capabilities is None else capabilities)
+        return client
+
+
+class Client:
+    """One end of a connection, whose other end is under test."""
+
+    def __init__(self, broker: Broker) -> None:
+        peer = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
+        self.wake = CountingWake()
+        self.connection = Connection(broker.server, peer, self.wake, 0)
+        self.now = 0
+
+    def open(self, heartbeat: int, capabilities: dict[str, bool]) -> None:
+        start = methods.ConnectionStartOk(
+            client_properties={"capabilities": capabilities}, mechanism="PLAIN", response="\0guest\0guest"
+        )
+        tune = methods.ConnectionTuneOk(channel_max=8, frame_max=FRAME_SIZE_MAX, heartbeat=heartbeat)
+        self.send(
+            b"AMQP\x00\x00\x09\x01", call(start, 0), call(tune, 0), call(methods.ConnectionOpen("/"), 0)
+        )
+        self.ask(methods.ChannelOpen())
+
+    def send(self, *octets: bytes) -> None:
+        """Say `octets` in one read."""
+        self.connection.receive(b"".join(octets), self.now)
+
+    def ask(self, *calls: Method, channel: int = 1) -> list[Heard]:
+        """Say these methods in one read, and hear."""
+        self.send(*(call(method, channel) for method in calls))
+        return self.hear()
+
+    def hear(self) -> list[Heard]:
+        """All that the broker has to say by now."""
+        said = b"".join(self.connection.take_output())
+        self.connection.output_written(self.now)
+        return parse(said + b"".join(self.connection.take_output()))
+
+    def names(self) -> list[str]:
+        """The names of what it has to say."""
+        return [heard.method.name for heard in self.hear()]
+
+    def bodies(self) -> list[bytes]:
+        """The bodies of what it delivers."""
+        return [one.body for one in self.hear() if isinstance(one.method, methods.BasicDeliver)]
+
+    def expire(self, now: int) -> None:
+        """Let time pass."""
+        self.now = now
+        self.connection.expire(now)

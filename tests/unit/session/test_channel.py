@@ -1,0 +1,146 @@
+"""What one channel does with its frames, above all when it cannot obey them at once."""
+
+import pytest
+from tests.unit.session.client import Broker, Client, call, frame, publication
+
+from warren.limits import HELD_FRAMES_SIZE_MAX
+from warren.wire import methods
+
+
+def slow() -> tuple[Broker, Client]:
+    """A broker whose declarations wait until they are told to go on."""
+    broker = Broker()
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="q"))
+    broker.proposals.is_slow = True
+    return broker, client
+
+
+def test_frames_wait_behind_a_method_that_has_to_wait() -> None:
+    broker, client = slow()
+    client.send(call(methods.QueueDeclare(queue="late")), publication("late", b"x"))
+    client.send(call(methods.BasicGet(queue="late")))
+    assert client.names() == []
+    broker.proposals.arrive()
+    assert client.names() == ["queue.declare-ok", "basic.get-ok"]
+
+
+def test_other_channels_do_not_wait_with_it() -> None:
+    broker, client = slow()
+    client.ask(methods.ChannelOpen(), channel=2)
+    client.send(call(methods.QueueDeclare(queue="late")), call(methods.BasicGet(queue="q"), 2))
+    assert client.names() == ["basic.get-empty"]
+    broker.proposals.arrive()
+    assert client.names() == ["queue.declare-ok"]
+
+
+def test_what_is_held_may_have_to_wait_again() -> None:
+    broker, client = slow()
+    client.send(*(call(methods.QueueDeclare(queue=name)) for name in "abc"))
+    for _ in range(3):
+        assert client.names() == []
+        broker.proposals.arrive()
+        assert client.names() == ["queue.declare-ok"]
+
+
+def test_an_error_after_a_wait_closes_the_channel() -> None:
+    broker, client = slow()
+    client.send(
+        call(methods.QueueDeclare(queue="late")), call(methods.BasicAck(7)), publication("late", b"x")
+    )
+    broker.proposals.arrive()
+    assert client.names() == ["queue.declare-ok", "channel.close"]
+    assert broker.domain.vhost.queues["late"].message_count == 0
+
+
+def test_an_error_among_held_frames_closes_the_connection_if_it_must() -> None:
+    broker, client = slow()
+    client.send(call(methods.QueueDeclare(queue="late")), frame(3, 1, b"x"))
+    broker.proposals.arrive()
+    assert client.names() == ["queue.declare-ok", "connection.close"]
+
+
+def test_a_channel_closed_by_a_held_frame_may_be_opened_again() -> None:
+    broker, client = slow()
+    client.send(call(methods.QueueDeclare(queue="late")), call(methods.ChannelClose()))
+    broker.proposals.arrive()
+    assert client.names() == ["queue.declare-ok", "channel.close-ok"]
+    assert client.ask(methods.ChannelOpen())[0].method.name == "channel.open-ok"
+    assert broker.server.channels_of("guest") == 1
+
+
+def test_nothing_is_done_for_a_client_that_left_meanwhile() -> None:
+    broker, client = slow()
+    client.send(call(methods.QueueDeclare(queue="mine", exclusive=True)), publication("q", b"x"))
+    client.connection.lost(1)
+    broker.proposals.arrive()
+    assert list(broker.domain.vhost.queues) == ["q"]
+    assert broker.domain.vhost.queues["q"].message_count == 0
+
+
+def test_reading_pauses_when_too_much_is_held_and_goes_on_after() -> None:
+    broker, client = slow()
+    client.send(call(methods.QueueDeclare(queue="late")))
+    big = publication("q", b"x" * 1000)
+    for _ in range(HELD_FRAMES_SIZE_MAX // len(big) + 1):
+        client.send(big)
+    assert client.connection.is_reading_paused
+    broker.proposals.arrive()
+    assert not client.connection.is_reading_paused
+
+
+@pytest.mark.parametrize(
+    ("payload", "code"),
+    [(b"", 501), (b"\x00\x3c", 501), (b"\x00\x3c\x00\x63", 503), (methods.BasicDeliver().encode(), 503)],
+)
+def test_what_is_no_method_of_a_client_ends_the_connection(payload: bytes, code: int) -> None:
+    _, client = slow()
+    client.send(frame(1, 1, payload))
+    [heard] = client.hear()
+    assert (heard.method.name, heard.method.reply_code) == ("connection.close", code)
+
+
+def test_a_frame_of_an_unknown_type_ends_the_connection() -> None:
+    _, client = slow()
+    client.send(frame(4, 1, b"x"))
+    [heard] = client.hear()
+    assert (heard.method.name, heard.method.reply_code) == ("connection.close", 501)
+
+
+def test_a_second_open_ends_the_connection() -> None:
+    _, client = slow()
+    [heard] = client.ask(methods.ChannelOpen())
+    assert heard.method.reply_text == "CHANNEL_ERROR - second 'channel.open' seen"
+
+
+def test_modes_cannot_be_mixed() -> None:
+    for first, second in (
+        (methods.ConfirmSelect, methods.TxSelect),
+        (methods.TxSelect, methods.ConfirmSelect),
+    ):
+        _, client = slow()
+        _, close = client.ask(first(), second())
+        assert (close.method.name, close.method.reply_code) == ("channel.close", 406)
+
+
+@pytest.mark.parametrize("method", [methods.TxCommit(), methods.TxRollback()])
+def test_there_is_no_transaction_without_select(method: methods.Method) -> None:
+    _, client = slow()
+    [close] = client.ask(method)
+    assert close.method.reply_text == "PRECONDITION_FAILED - channel is not transactional"
+
+
+def test_recover_requeues_everything_and_delivers_it_again() -> None:
+    _, client = slow()
+    client.send(publication("q", b"a"), publication("q", b"b"), call(methods.BasicConsume(queue="q")))
+    client.hear()
+    ok, *again = client.ask(methods.BasicRecover(requeue=True))
+    assert ok.method == methods.BasicRecoverOk()
+    assert [(one.body, one.method.redelivered) for one in again] == [(b"a", True), (b"b", True)]
+
+
+def test_a_close_answers_what_was_published_before_it_is_confirmed() -> None:
+    _, client = slow()
+    client.ask(methods.ConfirmSelect())
+    client.send(publication("q", b"a"), call(methods.ChannelClose()))
+    assert client.names() == ["basic.ack", "channel.close-ok"]

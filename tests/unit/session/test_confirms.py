@@ -1,0 +1,168 @@
+"""Each publish number is answered once, in few frames, and nothing follows the close."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.session.client import CountingWake, parse
+
+from warren.session.confirms import Confirms
+from warren.session.outbox import Outbox
+from warren.wire.methods import BasicAck, BasicNack
+
+CHANNEL = 3
+
+
+class Answers:
+    """The confirms of one channel, and what its client makes of the answers."""
+
+    def __init__(self) -> None:
+        self.wake = CountingWake()
+        self.outbox = Outbox(None, self.wake)
+        self.confirms = Confirms(self.outbox, CHANNEL)
+        self.outstanding: list[int] = []
+        self.answered: dict[int, str] = {}
+
+    def publish(self, *, due: int = 0, is_refused: bool = False) -> int:
+        """One message, which `due` queues will answer later, and one refuses at once perhaps."""
+        sequence = self.confirms.next()
+        for _ in range(due + is_refused):
+            self.confirms.expect(sequence)
+        if is_refused:
+            self.confirms.refused(sequence)
+        self.outstanding.append(sequence)
+        return sequence
+
+    def take(self) -> list[BasicAck | BasicNack]:
+        """The answers that are sent now."""
+        heard = parse(b"".join(self.outbox.take()))
+        assert all(one.channel == CHANNEL for one in heard)
+        for one in heard:
+            self._note(one.method)
+        return [one.method for one in heard]
+
+    def _note(self, answer: BasicAck | BasicNack) -> None:
+        tag = answer.delivery_tag
+        assert tag in self.outstanding, "the last number of an answer must still be open"
+        meant = [one for one in self.outstanding if one <= tag] if answer.multiple else [tag]
+        for one in meant:
+            self.outstanding.remove(one)
+            assert one not in self.answered
+            self.answered[one] = answer.name
+
+
+def test_one_number_is_acknowledged_alone() -> None:
+    answers = Answers()
+    answers.publish()
+    assert answers.take() == [BasicAck(1, False)]
+    assert answers.take() == []
+
+
+def test_what_was_published_since_the_last_write_is_acknowledged_at_once() -> None:
+    answers = Answers()
+    for _ in range(5):
+        answers.publish()
+    assert answers.take() == [BasicAck(5, True)]
+    answers.publish()
+    assert answers.take() == [BasicAck(6, False)]
+
+
+def test_the_outbox_is_told_once_that_there_are_answers() -> None:
+    answers = Answers()
+    for _ in range(5):
+        answers.publish()
+    assert answers.wake.count == 1
+
+
+def test_runs_of_refused_numbers_have_answers_of_their_own() -> None:
+    answers = Answers()
+    for is_refused in (False, False, True, True, False):
+        answers.publish(is_refused=is_refused)
+    assert answers.take() == [BasicAck(2, True), BasicNack(4, True, True), BasicAck(5, False)]
+
+
+def test_nothing_is_answered_before_it_is_safe() -> None:
+    answers = Answers()
+    answers.publish()
+    waits = answers.publish(due=2)
+    answers.publish()
+    assert answers.take() == [BasicAck(1, False)]
+    answers.confirms.done(waits)
+    assert answers.take() == []
+    answers.confirms.done(waits)
+    assert answers.take() == [BasicAck(3, True)]
+
+
+def test_one_queue_that_refuses_is_enough_for_a_nack() -> None:
+    answers = Answers()
+    waits = answers.publish(due=2)
+    answers.confirms.refused(waits)
+    answers.confirms.done(waits)
+    assert answers.take() == [BasicNack(1, True, True)]
+
+
+def test_a_refusal_at_once_leaves_the_other_queues_their_answer() -> None:
+    answers = Answers()
+    waits = answers.publish(due=1, is_refused=True)
+    assert answers.take() == []
+    answers.confirms.done(waits)
+    assert answers.take() == [BasicNack(1, True, True)]
+
+
+def test_what_is_safe_does_not_wait_for_a_lower_number_and_is_answered_once() -> None:
+    answers = Answers()
+    first, second, third = (answers.publish(due=1) for _ in range(3))
+    answers.confirms.done(second)
+    assert answers.take() == [BasicAck(2, False)]
+    answers.confirms.refused(third)
+    assert answers.take() == [BasicNack(3, False, True)]
+    answers.confirms.done(first)
+    assert answers.take() == [BasicAck(1, False)]
+
+
+def test_nothing_follows_the_close() -> None:
+    answers = Answers()
+    answers.publish()
+    first, second = answers.publish(due=1), answers.publish(due=1)
+    answers.confirms.close()
+    assert answers.take() == [BasicAck(1, False)]
+    answers.confirms.done(second)
+    answers.confirms.done(first)
+    answers.confirms.close()
+    assert answers.take() == []
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("publish"), st.integers(0, 2), st.booleans()),
+        st.tuples(st.just("done"), st.integers(0, 9), st.booleans()),
+        st.tuples(st.just("write"), st.just(0), st.just(False)),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_each_number_is_answered_exactly_once_and_rightly(steps: list[tuple[str, int, bool]]) -> None:
+    answers = Answers()
+    due: list[int] = []
+    refused: set[int] = set()
+    for step, value, is_refused in steps:
+        if step == "publish":
+            sequence = answers.publish(due=value, is_refused=is_refused)
+            due += [sequence] * value
+            refused |= {sequence} if is_refused else set()
+        elif step == "done" and due:
+            sequence = due.pop(value % len(due))
+            if is_refused:
+                answers.confirms.refused(sequence)
+                refused.add(sequence)
+            else:
+                answers.confirms.done(sequence)
+        elif step == "write":
+            answers.take()
+            assert not set(answers.answered) & set(due)
+    for sequence in due:
+        answers.confirms.done(sequence)
+    answers.take()
+    assert answers.outstanding == []
+    assert sorted(answers.answered) == list(range(1, answers.confirms.last + 1))
+    assert {number for number, name in answers.answered.items() if name == "basic.nack"} == refused

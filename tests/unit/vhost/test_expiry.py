@@ -1,0 +1,107 @@
+"""Who is woken when: each queue at the time that it asked for last."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.queues.queue import Queue
+from warren.vhost.expiry import Expiry
+
+
+class Sleeper(Queue):
+    """A queue that counts how often it was woken, and may ask again."""
+
+    def __init__(self, expiry: Expiry, again: int | None = None) -> None:
+        self.expiry = expiry
+        self.again = again
+        self.woken = 0
+
+    def expire(self) -> None:
+        self.woken += 1
+        if self.again is not None:
+            self.expiry.schedule(self, self.again)
+
+
+def made(*times: int) -> tuple[Expiry, list[Sleeper]]:
+    expiry = Expiry()
+    sleepers = [Sleeper(expiry) for _ in times]
+    for sleeper, when in zip(sleepers, times, strict=True):
+        expiry.schedule(sleeper, when)
+    return expiry, sleepers
+
+
+def test_queues_are_woken_when_their_time_comes() -> None:
+    expiry, (a, b) = made(20, 10)
+    assert expiry.earliest() == 10
+    expiry.run(9)
+    assert (a.woken, b.woken) == (0, 0)
+    expiry.run(10)
+    assert (a.woken, b.woken, expiry.earliest()) == (0, 1, 20)
+    expiry.run(99)
+    assert (a.woken, b.woken, expiry.earliest()) == (1, 1, None)
+
+
+def test_the_last_time_that_a_queue_asked_for_counts() -> None:
+    expiry, (a,) = made(10)
+    expiry.schedule(a, 30)
+    assert expiry.earliest() == 30
+    expiry.run(29)
+    assert a.woken == 0
+    expiry.schedule(a, 5)
+    expiry.run(99)
+    assert a.woken == 1
+
+
+def test_a_queue_that_is_gone_is_not_woken() -> None:
+    expiry, (a,) = made(10)
+    expiry.forget(a)
+    expiry.forget(a)
+    assert expiry.earliest() is None
+    expiry.run(99)
+    assert a.woken == 0
+
+
+def test_one_that_asks_again_for_what_is_past_is_woken_again() -> None:
+    expiry = Expiry()
+    sleeper = Sleeper(expiry, again=20)
+    expiry.schedule(sleeper, 10)
+    expiry.run(15)
+    assert (sleeper.woken, expiry.earliest()) == (1, 20)
+
+
+def test_only_an_earlier_time_is_announced() -> None:
+    expiry, told = Expiry(), []
+    expiry.notify = told.append
+    for when in (30, 40, 20, 20, 25):
+        expiry.schedule(Sleeper(expiry), when)
+    assert told == [30, 20]
+
+
+def test_times_that_were_given_up_do_not_pile_up() -> None:
+    expiry, (a,) = made(1)
+    for when in range(2, 10_000):
+        expiry.schedule(a, 10**9 + when)
+        expiry.schedule(gone := Sleeper(expiry), 10**9)
+        expiry.forget(gone)
+    assert len(expiry._due) < 100
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 30), st.integers(0, 5)), max_size=40))
+def test_it_does_what_a_table_of_times_does(steps: list[tuple[int, int, int]]) -> None:
+    expiry, now = Expiry(), 0
+    sleepers = [Sleeper(expiry) for _ in range(4)]
+    table: dict[Sleeper, int] = {}
+    for at, when, passes in steps:
+        sleeper = sleepers[at]
+        if when < 0:
+            expiry.forget(sleeper)
+            table.pop(sleeper, None)
+        else:
+            expiry.schedule(sleeper, when)
+            table[sleeper] = when
+        now += passes
+        before = [one.woken for one in sleepers]
+        expiry.run(now)
+        due = [int(table.get(one, now + 1) <= now) for one in sleepers]
+        assert [one.woken - was for one, was in zip(sleepers, before, strict=True)] == due
+        table = {one: time for one, time in table.items() if time > now}
+        assert expiry.earliest() == min(table.values(), default=None)
