@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -12,6 +13,7 @@ from warren.node.config import Config, load
 from warren.node.config_file import ConfigError, Entry
 from warren.node.logging import start as start_logging
 from warren.node.refusal import BootRefused
+from warren.wire import frames
 
 # 0 is a clean stop; 1 is a refusal to start, with one line on standard error.
 _REFUSED = 1
@@ -39,6 +41,7 @@ def serve(**flags: str | int | None) -> None:
     """
     file = flags["config"] or os.environ.get("WARREN_CONFIG", "")
     try:
+        check_build(os.environ, frames.__file__)
         config = load(str(file), os.environ, _entries(flags))
         start_logging(config)
         run(config, lambda node: _welcome(config, node))
@@ -57,6 +60,12 @@ def _welcome(config: Config, node: Node) -> None:
     who = "guest:guest" if is_guest and not config.is_set(settings.DEFAULT_PASSWORD) else "USER:PASSWORD"
     click.echo(f"Warren listens for AMQP on {where.host}, port {where.port}; Ctrl-C stops it. Try:")
     click.echo(f"    {command_name(sys.argv[0])} perf throughput --uri amqp://{who}@{host}:{where.port}/%2f")
+
+
+def check_build(environment: Mapping[str, str], module: str) -> None:
+    """BootRefused for the interpreted build where WARREN_COMPILED=1 insists on the other."""
+    if environment.get("WARREN_COMPILED") == "1" and module.endswith(".py"):
+        raise BootRefused("WARREN_COMPILED=1 is set, but this Warren is interpreted")
 
 
 def command_name(called: str) -> str:

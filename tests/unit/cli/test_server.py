@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from warren.cli.server import command_name
+from warren.cli.server import check_build, command_name
+from warren.node.refusal import BootRefused
 
 
 @pytest.fixture
@@ -30,3 +31,10 @@ def test_a_command_that_is_not_on_the_path_is_called_as_it_was(
 def test_a_program_of_another_name_says_warren(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert command_name("-c") == "warren"
+
+
+def test_who_insists_on_the_compiled_build_does_not_get_the_other() -> None:
+    with pytest.raises(BootRefused, match="interpreted"):
+        check_build({"WARREN_COMPILED": "1"}, "warren/wire/frames.py")
+    check_build({"WARREN_COMPILED": "1"}, "warren/wire/frames.cpython-311-x86_64-linux-gnu.so")
+    check_build({}, "warren/wire/frames.py")
