@@ -1,0 +1,85 @@
+"""What a dead message says of its deaths, as measured on RabbitMQ 3.10.8."""
+
+from tests.unit.queues.samples import sent
+
+from warren.model.message import Message
+from warren.queues.deaths import Death, goes_in_circles, resurrect
+from warren.wire.properties import BasicProperties
+
+
+def died(message: Message, queue: str, reason: str = "rejected", *, key: str | None = None) -> Message:
+    death = Death(queue=queue, reason=reason, exchange="dlx", routing_key=key, now=7_000)
+    return resurrect(message, death)
+
+
+def entries(message: Message) -> list[tuple[object, object, object]]:
+    return [(one["queue"], one["reason"], one["count"]) for one in message.headers()["x-death"]]
+
+
+def test_a_first_death_is_told_in_full() -> None:
+    risen = died(sent("x", key="k"), "q")
+    assert risen.headers() == {
+        "x-death": [
+            {
+                "count": 1, "reason": "rejected", "queue": "q", "time": 7, "exchange": "",
+                "routing-keys": ["k"],
+            }
+        ],
+        "x-first-death-reason": "rejected", "x-first-death-queue": "q", "x-first-death-exchange": "",
+        "x-last-death-reason": "rejected", "x-last-death-queue": "q", "x-last-death-exchange": "",
+    }  # fmt: skip
+    assert (risen.exchange, risen.routing_key, risen.body, risen.published_at) == ("dlx", "k", b"x", 7_000)
+
+
+def test_the_newest_death_is_first_and_the_first_is_remembered() -> None:
+    risen = died(died(sent(), "a"), "b", "expired")
+    assert entries(risen) == [("b", "expired", 1), ("a", "rejected", 1)]
+    assert risen.headers()["x-first-death-queue"] == "a"
+    assert risen.headers()["x-last-death-queue"] == "b"
+
+
+def test_the_same_death_again_counts_up_and_comes_to_the_front() -> None:
+    risen = sent()
+    for queue, reason in (("a", "rejected"), ("b", "expired"), ("a", "expired"), ("a", "rejected")):
+        risen = died(risen, queue, reason)
+    assert entries(risen) == [("a", "rejected", 2), ("a", "expired", 1), ("b", "expired", 1)]
+
+
+def test_it_lives_on_without_its_expiration() -> None:
+    risen = died(sent(expiration="10", priority=3, delivery_mode=2), "q", "expired")
+    assert risen.headers()["x-death"][0]["original-expiration"] == "10"
+    assert risen.properties().expiration is None
+    assert (risen.priority, risen.is_persistent) == (3, True)
+
+
+def test_keys_in_cc_and_bcc_are_told_and_cc_goes_with_a_key_of_its_own() -> None:
+    message = sent(key="k", headers={"CC": ["c", 1], "BCC": ["b"], "n": 5})
+    assert died(message, "q").headers()["x-death"][0]["routing-keys"] == ["k", "c", "b"]
+    assert died(message, "q").headers()["CC"] == ["c", 1]
+    moved = died(message, "q", key="other")
+    assert moved.routing_key == "other"
+    assert "CC" not in moved.headers()
+    assert moved.headers()["n"] == 5
+
+
+def test_a_circle_is_a_death_here_without_a_rejection_since() -> None:
+    risen = died(died(sent(), "a", "expired"), "b", "maxlen")
+    assert goes_in_circles(risen, "a")
+    assert goes_in_circles(risen, "b")
+    assert not goes_in_circles(risen, "c")
+    assert not goes_in_circles(died(risen, "c", "rejected"), "a")
+    assert not goes_in_circles(sent(), "a")
+
+
+def test_what_a_client_made_up_is_no_death() -> None:
+    for made_up in ("text", [1, "x"], [{}], [{"queue": 5, "reason": None, "count": "many"}]):
+        risen = died(sent(headers={"x-death": made_up}), "q")
+        assert risen.headers()["x-death"][0]["count"] == 1
+    again = died(sent(headers={"x-death": [{"queue": "q", "reason": "rejected", "count": "x"}]}), "q")
+    assert entries(again) == [("q", "rejected", 1)]
+
+
+def test_the_original_is_left_as_it_was() -> None:
+    message = sent("x", headers={"a": 1})
+    died(message, "q")
+    assert message.properties() == BasicProperties(headers={"a": 1})

@@ -1,0 +1,134 @@
+"""Frames out: as few octets copied as may be, and none too large for the client."""
+
+import pytest
+from tests.unit.session.client import CountingWake, Heard, parse
+
+from warren.limits import OUTBOX_SIZE_MAX
+from warren.model.message import Message, encode_address, frame_content, new_message
+from warren.session.outbox import Outbox
+from warren.wire.methods import BasicDeliver, BasicGetOk, ChannelOpenOk
+from warren.wire.properties import BasicProperties
+
+FRAME_SIZE_MAX = 4096
+
+
+class Waiting:
+    """Something whose answers are due; the outbox asks for them when it is taken."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self.outbox = outbox
+        self.asked = 0
+
+    def flush(self) -> None:
+        self.asked += 1
+        self.outbox.method(1, ChannelOpenOk())
+
+
+def made() -> tuple[Outbox, CountingWake]:
+    wake = CountingWake()
+    outbox = Outbox(None, wake)
+    outbox.frame_size_max = FRAME_SIZE_MAX
+    return outbox, wake
+
+
+def published(body: bytes, channel: int) -> Message:
+    """A message as it comes from a channel: its frames are of that channel."""
+    header = BasicProperties(app_id="me").encode(len(body))
+    message = new_message(encode_address("ex", "k"), frame_content(header, body, channel), len(header), 0)
+    message.channel = channel
+    return message
+
+
+def sent(outbox: Outbox, message: Message, channel: int) -> list[Heard]:
+    """`message` as a delivery on `channel`."""
+    whole = BasicDeliver("c", 7, False, "ex", "k").encode()
+    before = whole[: -len(message.address)]
+    head = b"\x01" + channel.to_bytes(2, "big") + len(whole).to_bytes(4, "big")
+    outbox.content(channel, head + before, message, b"")
+    return parse(b"".join(outbox.take()))
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 4087, 4088, 4089, 8176, 8177, 50_000])
+@pytest.mark.parametrize("channel", [3, 4])
+def test_a_delivery_arrives_whole_in_frames_that_the_client_takes(size: int, channel: int) -> None:
+    outbox, _ = made()
+    body = bytes(at % 251 for at in range(size))
+    [heard] = sent(outbox, published(body, 3), channel)
+    assert (heard.channel, heard.method) == (channel, BasicDeliver("c", 7, False, "ex", "k"))
+    assert (heard.properties, heard.body) == (BasicProperties(app_id="me"), body)
+    assert heard.frames == -(-size // (FRAME_SIZE_MAX - 8))
+
+
+def test_deliveries_with_headers_of_other_sizes_and_on_other_channels_follow_each_other() -> None:
+    outbox, _ = made()
+    short = Message.compose(encode_address("ex", "k"), BasicProperties(), b"s", now=0)
+    for message, channel in ((published(b"1", 1), 1), (short, 1), (short, 2), (published(b"2", 1), 2)):
+        [heard] = sent(outbox, message, channel)
+        assert (heard.channel, heard.body) == (channel, message.body)
+
+
+def test_arguments_may_stand_behind_the_address() -> None:
+    outbox, _ = made()
+    message = published(b"x", 1)
+    whole = BasicGetOk(1, False, "ex", "k", 9).encode()
+    at = len(whole) - 4 - len(message.address)
+    outbox.content(1, b"\x01\x00\x01" + len(whole).to_bytes(4, "big") + whole[:at], message, whole[-4:])
+    [heard] = parse(b"".join(outbox.take()))
+    assert (heard.method, heard.body) == (BasicGetOk(1, False, "ex", "k", 9), b"x")
+
+
+def test_the_body_is_not_copied() -> None:
+    outbox, _ = made()
+    message = published(b"x" * 1000, 1)
+    outbox.content(1, b"", message, b"")
+    assert any(piece is message.content for piece in outbox.take())
+
+
+def test_it_wakes_once_until_it_is_taken() -> None:
+    outbox, wake = made()
+    for _ in range(3):
+        outbox.method(1, ChannelOpenOk())
+    assert wake.count == 1
+    outbox.take()
+    outbox.method(1, ChannelOpenOk())
+    assert wake.count == 2
+
+
+def test_answers_that_are_due_are_asked_for_when_it_is_taken() -> None:
+    outbox, wake = made()
+    waiting = Waiting(outbox)
+    outbox.answer_later(waiting)
+    outbox.raw(b"")
+    assert (wake.count, waiting.asked) == (1, 0)
+    assert len(parse(b"".join(outbox.take()))) == 1
+    assert waiting.asked == 1
+    assert outbox.take() == []
+
+
+def test_it_is_full_at_its_bound_or_while_the_socket_takes_nothing() -> None:
+    outbox, _ = made()
+    outbox.raw(bytes(OUTBOX_SIZE_MAX - 1))
+    assert not outbox.is_full()
+    outbox.raw(b"x")
+    assert outbox.is_full()
+    outbox.take()
+    assert not outbox.is_full()
+    outbox.is_paused = True
+    assert outbox.is_full()
+
+
+def test_those_that_it_held_back_are_given_once_each() -> None:
+    outbox, _ = made()
+    one, two = object(), object()
+    for subscriber in (one, two, one):
+        outbox.wait_for_room(subscriber)
+    assert outbox.take_held_back() == [one, two]
+    assert outbox.take_held_back() == []
+
+
+def test_it_counts_what_waits_and_what_ever_came() -> None:
+    outbox, _ = made()
+    outbox.raw(b"12345")
+    outbox.take()
+    outbox.raw(b"123")
+    assert (outbox.size, outbox.total) == (3, 8)

@@ -1,0 +1,129 @@
+"""Delivery tags: given out in order, taken back in any, each once."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.queues.samples import Host, Reader, made, sent
+
+from warren.errors import PreconditionFailed
+from warren.queues.queue import Delivery, new_delivery
+from warren.session.unacked import Unacked
+
+QUEUE = made(Host())
+
+
+def delivery(number: int = 0) -> Delivery:
+    return new_delivery(QUEUE, sent(), number)
+
+
+def kept(count: int) -> Unacked:
+    unacked = Unacked()
+    for number in range(1, count + 1):
+        assert unacked.add(delivery(number)) == number
+    return unacked
+
+
+def positions(deliveries: list[Delivery]) -> list[int]:
+    return [one.position for one in deliveries]
+
+
+def refuses(unacked: Unacked, tag: int, *, multiple: bool) -> None:
+    with pytest.raises(PreconditionFailed, match=f"unknown delivery tag {tag}"):
+        unacked.take_to(tag) if multiple else unacked.take(tag)
+
+
+def test_each_is_taken_once_in_any_order() -> None:
+    unacked = kept(4)
+    for tag in (3, 1, 4, 2):
+        assert unacked.take(tag).position == tag
+        refuses(unacked, tag, multiple=False)
+    assert unacked.count == 0
+    assert unacked.add(delivery()) == 5
+
+
+def test_multiple_takes_all_up_to_a_tag_that_is_there() -> None:
+    unacked = kept(5)
+    unacked.take(2)
+    assert positions(unacked.take_to(3)) == [1, 3]
+    refuses(unacked, 2, multiple=True)
+    assert positions(unacked.deliveries()) == [4, 5]
+    unacked.take(5)
+    refuses(unacked, 5, multiple=True)
+    assert positions(unacked.take_to(4)) == [4]
+
+
+def test_zero_is_all_there_are_and_no_error_without_any() -> None:
+    unacked = kept(3)
+    assert positions(unacked.take_to(0)) == [1, 2, 3]
+    assert unacked.take_to(0) == []
+    refuses(unacked, 0, multiple=False)
+
+
+@pytest.mark.parametrize("tag", [0, 4, 2**31, 2**32 + 1, 2**63, 2**64 - 1])
+def test_a_tag_that_was_never_given_is_unknown(tag: int) -> None:
+    refuses(kept(3), tag, multiple=False)
+    if tag:
+        refuses(kept(3), tag, multiple=True)
+
+
+def test_what_nobody_settles_takes_tags_and_no_place() -> None:
+    unacked = Unacked()
+    assert [unacked.next_tag() for _ in range(3)] == [1, 2, 3]
+    assert unacked.add(delivery(4)) == 4
+    assert unacked.next_tag() == 5
+    assert unacked.add(delivery(6)) == 6
+    refuses(unacked, 5, multiple=False)
+    refuses(unacked, 5, multiple=True)
+    assert positions(unacked.take_to(6)) == [4, 6]
+    assert unacked.next_tag() == 7
+
+
+def test_a_transaction_asks_for_tags_without_taking_them() -> None:
+    unacked = kept(4)
+    unacked.take(2)
+    assert unacked.tags(3, False, set()) == [3]
+    assert unacked.tags(4, True, {1}) == [3, 4]
+    assert unacked.tags(0, True, set()) == [1, 3, 4]
+    assert unacked.count == 3
+    for tag, multiple in ((3, False), (3, True), (2, False), (9, True), (0, False)):
+        with pytest.raises(PreconditionFailed, match=f"unknown delivery tag {tag}"):
+            unacked.tags(tag, multiple, {3})
+
+
+def test_the_tags_of_one_consumer_are_found_among_others() -> None:
+    unacked, mine, other = Unacked(), Reader(), Reader()
+    for number, consumer in enumerate((mine, other, None, mine)):
+        one = delivery(number)
+        one.consumer = consumer
+        unacked.add(one)
+    assert unacked.of_consumer(mine) == [1, 4]
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["add", "add", "skip", "take", "take to"]), st.integers(0, 12)), max_size=60
+)
+
+
+@given(STEPS)
+def test_it_does_what_a_table_does(steps: list[tuple[str, int]]) -> None:
+    unacked, table, last = Unacked(), {}, 0
+    for step, tag in steps:
+        if step == "add":
+            last += 1
+            table[last] = delivery(last)
+            assert unacked.add(table[last]) == last
+        elif step == "skip":
+            last += 1
+            assert unacked.next_tag() == last
+        elif step == "take":
+            if tag in table:
+                assert unacked.take(tag) is table.pop(tag)
+            else:
+                refuses(unacked, tag, multiple=False)
+        elif tag in table or not tag:
+            meant = [one for one in table if one <= tag or not tag]
+            assert unacked.take_to(tag) == [table.pop(one) for one in meant]
+        else:
+            refuses(unacked, tag, multiple=True)
+        assert unacked.count == len(table)
+        assert unacked.deliveries() == list(table.values())

@@ -1,0 +1,103 @@
+"""A stream of octets is the same frames however it is cut."""
+
+import struct
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.errors import FrameError
+from warren.wire.frames import FrameReader
+
+Frame = tuple[int, int, bytes]
+
+
+def encoded(*frames: Frame) -> bytes:
+    return b"".join(
+        struct.pack(">BHI", kind, channel, len(payload)) + payload + b"\xce"
+        for kind, channel, payload in frames
+    )
+
+
+def read(reader: FrameReader, *pieces: bytes) -> list[Frame]:
+    found = []
+    for piece in pieces:
+        reader.feed(piece)
+        while reader.advance():
+            payload = reader.data[reader.start : reader.start + reader.size]
+            assert payload == reader.payload()
+            found.append((reader.kind, reader.channel, payload))
+    return found
+
+
+FRAMES: list[Frame] = [(1, 0, b"method"), (8, 0, b""), (2, 65_535, b"\xce" * 3), (3, 256, b"x" * 20)]
+
+
+def test_every_split_in_two_gives_the_same_frames() -> None:
+    octets = encoded(*FRAMES)
+    for at in range(len(octets) + 1):
+        assert read(FrameReader(), octets[:at], octets[at:]) == FRAMES
+
+
+def test_one_octet_at_a_time_gives_the_same_frames() -> None:
+    assert read(FrameReader(), *(bytes((octet,)) for octet in encoded(*FRAMES))) == FRAMES
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 255), st.integers(0, 65_535), st.binary(max_size=40)), max_size=6),
+    st.lists(st.integers(0, 300), max_size=12),
+)
+def test_any_cuts_give_the_same_frames(frames: list[Frame], cuts: list[int]) -> None:
+    octets = encoded(*frames)
+    places = [0, *sorted(min(cut, len(octets)) for cut in cuts), len(octets)]
+    pieces = [octets[a:b] for a, b in pairwise(places)]
+    assert read(FrameReader(), *pieces) == frames
+
+
+def test_octets_that_come_one_at_a_time_cost_no_more_than_their_number() -> None:
+    def seconds(size: int) -> float:
+        reader = FrameReader()
+        reader.frame_size_max = 10**6
+        octets = encoded((3, 1, bytes(size)))
+        best = 10.0
+        for _ in range(3):
+            began = time.process_time()
+            assert len(read(reader, *(octets[at : at + 1] for at in range(len(octets))))) == 1
+            best = min(best, time.process_time() - began)
+        return best
+
+    # Eight times the octets: linear is 8, quadratic is 64.
+    assert seconds(40_000) < 30 * max(seconds(5_000), 0.0005)
+
+
+def test_a_frame_of_the_negotiated_size_is_let_pass_and_a_larger_one_not() -> None:
+    reader = FrameReader()
+    reader.frame_size_max = 4096
+    assert len(read(reader, encoded((3, 1, bytes(4096))))) == 1
+    with pytest.raises(FrameError, match=r"type 3, all octets = <<>>: \{frame_too_large,4097,4088\}"):
+        read(reader, encoded((3, 1, bytes(4097))))
+
+
+@pytest.mark.parametrize("size", [8193, 2**31 - 1, 2**31, 2**31 + 5, 2**32 - 8, 2**32 - 1])
+@pytest.mark.parametrize("cut", [7, 3])
+def test_a_hostile_size_is_refused_as_soon_as_it_is_read(size: int, cut: int) -> None:
+    head = struct.pack(">BHI", 1, 0, size)
+    with pytest.raises(FrameError, match=rf"frame_too_large,{size},8184"):
+        read(FrameReader(), head[:cut], head[cut:])
+
+
+@pytest.mark.parametrize("cut", [0, 5, 12])
+def test_a_frame_must_end_with_its_marker(cut: int) -> None:
+    octets = encoded((1, 0, b"abcd"))[:-1] + b"\xcd"
+    with pytest.raises(FrameError, match="invalid_frame_end_marker,205"):
+        read(FrameReader(), octets[:cut], octets[cut:])
+
+
+def test_nothing_is_read_behind_the_frames_that_are_whole() -> None:
+    reader = FrameReader()
+    reader.feed(encoded((1, 0, b"abcd")) + b"\x01\x00")
+    assert reader.advance()
+    assert not reader.advance()
+    assert not reader.advance()
