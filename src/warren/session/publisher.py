@@ -169,8 +169,7 @@ class Publisher:
             raise FrameError("content body frame exceeds remaining content size", method_index=_PUBLISH_INDEX)
         if self._pieces is None:
             self._pieces = []
-            if self._header_data is reader.data:
-                self._keep_header()
+            self._keep_header()
         self._pieces.append(octets[reader.start : reader.start + size])
         self._received += size
         if self._received == self._body_size:

@@ -1,0 +1,110 @@
+"""What a channel consumes: prefetch of each kind, settling, and who is told of an end."""
+
+from tests.unit.session.client import Broker, Client, call, publication
+
+from warren.wire import methods
+
+
+def consuming(*qos: methods.BasicQos, consumers: int = 1) -> tuple[Broker, Client]:
+    """A channel that consumes from a queue with the messages 0 to 9."""
+    broker = Broker()
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="q"))
+    client.send(*(publication("q", b"%d" % number) for number in range(10)))
+    client.send(*(call(method) for method in qos))
+    client.send(
+        *(call(methods.BasicConsume(queue="q", consumer_tag=f"c{number}")) for number in range(consumers))
+    )
+    return broker, client
+
+
+def test_the_prefetch_of_a_consumer_is_its_own() -> None:
+    _, client = consuming(methods.BasicQos(prefetch_count=2), consumers=2)
+    assert client.bodies() == [b"0", b"1", b"2", b"3"]
+    client.send(call(methods.BasicAck(1)))
+    assert client.bodies() == [b"4"]
+    client.send(call(methods.BasicAck(4, True)))
+    assert client.bodies() == [b"5", b"6", b"7"]
+
+
+def test_the_prefetch_of_a_channel_is_shared() -> None:
+    _, client = consuming(methods.BasicQos(prefetch_count=3, is_global=True), consumers=2)
+    assert client.bodies() == [b"0", b"1", b"2"]
+    client.send(call(methods.BasicNack(2, True, False)))
+    assert client.bodies() == [b"3", b"4"]
+
+
+def test_a_larger_prefetch_lets_the_channel_go_on_at_once() -> None:
+    _, client = consuming(methods.BasicQos(prefetch_count=1, is_global=True))
+    assert client.bodies() == [b"0"]
+    client.send(call(methods.BasicQos(prefetch_count=0, is_global=True)))
+    assert len(client.bodies()) == 9
+
+
+def test_a_consumer_without_acknowledgements_knows_no_prefetch() -> None:
+    _, client = consuming(methods.BasicQos(prefetch_count=1))
+    client.hear()
+    client.ask(methods.BasicCancel("c0"))
+    client.send(call(methods.BasicConsume(queue="q", no_ack=True)))
+    assert len(client.bodies()) == 9
+
+
+def test_what_is_requeued_comes_again_as_such() -> None:
+    _, client = consuming(methods.BasicQos(prefetch_count=2))
+    client.hear()
+    again = client.ask(methods.BasicNack(2, True, True))
+    assert [(one.body, one.method.delivery_tag, one.method.redelivered) for one in again] == [
+        (b"0", 3, True),
+        (b"1", 4, True),
+    ]
+
+
+def test_a_cancelled_consumer_leaves_what_it_has_with_the_channel() -> None:
+    broker, client = consuming(methods.BasicQos(prefetch_count=2))
+    client.hear()
+    assert client.ask(methods.BasicCancel("c0"))[0].method == methods.BasicCancelOk("c0")
+    assert broker.domain.vhost.queues["q"].unacked_count == 2
+    assert client.ask(methods.BasicAck(2, True)) == []
+    assert client.ask(methods.BasicCancel("nobody"))[0].method == methods.BasicCancelOk("nobody")
+
+
+def test_tags_are_not_used_twice_and_may_be_used_again() -> None:
+    _, client = consuming()
+    client.hear()
+    client.ask(methods.BasicCancel("c0"))
+    assert client.ask(methods.BasicConsume(queue="q", consumer_tag="c0"))[0].method.name == "basic.consume-ok"
+    [close] = client.ask(methods.BasicConsume(queue="q", consumer_tag="c0"))
+    assert (close.method.name, close.method.reply_code) == ("connection.close", 530)
+
+
+def test_a_deletion_ends_the_consumers_after_its_answer_and_tells_who_wants_to_know() -> None:
+    broker, client = consuming()
+    silent = broker.client(capabilities={})
+    silent.ask(methods.BasicConsume(queue="q"))
+    client.hear()
+    assert [heard.method.name for heard in client.ask(methods.QueueDelete(queue="q"))] == [
+        "queue.delete-ok",
+        "basic.cancel",
+    ]
+    assert silent.hear() == []
+    assert client.ask(methods.BasicAck(1)) == []
+
+
+def test_a_closed_channel_gives_everything_back_in_order() -> None:
+    broker, client = consuming(methods.BasicQos(prefetch_count=3), consumers=2)
+    client.ask(methods.ChannelClose())
+    queue = broker.domain.vhost.queues["q"]
+    assert (queue.consumer_count, queue.unacked_count) == (0, 0)
+    first = [queue.get() for _ in range(7)]
+    assert [one.message.body for one in first] == [b"%d" % number for number in range(7)]
+    assert [one.attempts for one in first] == [1] * 6 + [0]
+
+
+def test_a_get_has_a_tag_of_the_channel_and_says_how_many_wait() -> None:
+    _, client = consuming(methods.BasicQos(prefetch_count=1))
+    client.hear()
+    first, second = client.ask(methods.BasicGet(queue="q", no_ack=True), methods.BasicGet(queue="q"))
+    assert first.method == methods.BasicGetOk(2, False, "", "q", 8)
+    assert second.method == methods.BasicGetOk(3, False, "", "q", 7)
+    [close] = client.ask(methods.BasicAck(2))
+    assert close.method.reply_text == "PRECONDITION_FAILED - unknown delivery tag 2"

@@ -1,0 +1,69 @@
+"""A transaction is held back whole, and done in order or forgotten."""
+
+from tests.unit.session.client import Broker, Client, call, publication
+
+from warren.model.message import Message
+from warren.session.transaction import Transaction
+from warren.wire import methods
+
+
+def selected() -> tuple[Broker, Client]:
+    """A transactional channel that holds the deliveries 1, 2 and 3."""
+    broker = Broker()
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="q"), methods.TxSelect())
+    client.ask(methods.ChannelOpen(), channel=2)
+    client.send(*(publication("q", body, channel=2) for body in (b"1", b"2", b"3")))
+    client.ask(*(methods.BasicGet(queue="q") for _ in range(3)))
+    return broker, client
+
+
+def test_it_gives_what_it_was_told_once() -> None:
+    transaction = Transaction()
+    message = Message(b"\0\0", b"", 0, 0)
+    transaction.publish(message, True)
+    transaction.settle([1, 2], 0)
+    assert transaction.settled == {1, 2}
+    assert transaction.take() == ([(message, True)], [([1, 2], 0)])
+    assert transaction.take() == ([], [])
+    assert transaction.settled == set()
+
+
+def test_nothing_happens_before_the_commit_and_everything_at_it() -> None:
+    broker, client = selected()
+    queue = broker.domain.vhost.queues["q"]
+    client.send(publication("q", b"4"), call(methods.BasicAck(2, True)), call(methods.BasicReject(3, True)))
+    assert (queue.published_count, queue.unacked_count) == (3, 3)
+    assert [heard.method.name for heard in client.ask(methods.TxCommit())] == ["tx.commit-ok"]
+    assert (queue.published_count, queue.unacked_count, queue.acknowledged_count) == (4, 0, 2)
+    assert [queue.get().message.body for _ in range(2)] == [b"3", b"4"]
+
+
+def test_a_rollback_forgets_it_and_what_was_settled_may_be_settled_again() -> None:
+    broker, client = selected()
+    queue = broker.domain.vhost.queues["q"]
+    client.send(publication("q", b"4"), call(methods.BasicAck(0, True)))
+    client.ask(methods.TxRollback(), methods.TxCommit())
+    assert (queue.published_count, queue.unacked_count) == (3, 3)
+    client.ask(methods.BasicAck(3, True), methods.TxCommit())
+    assert queue.unacked_count == 0
+
+
+def test_what_is_settled_in_it_is_not_settled_twice() -> None:
+    _, client = selected()
+    [close] = client.ask(methods.BasicAck(2), methods.BasicAck(2))
+    assert close.method.reply_text == "PRECONDITION_FAILED - unknown delivery tag 2"
+
+
+def test_a_mandatory_message_is_returned_at_the_commit() -> None:
+    _, client = selected()
+    client.send(publication("nobody", b"x", mandatory=True))
+    assert client.hear() == []
+    assert [heard.method.name for heard in client.ask(methods.TxCommit())] == ["basic.return", "tx.commit-ok"]
+
+
+def test_a_close_forgets_it() -> None:
+    broker, client = selected()
+    client.send(publication("q", b"4"), call(methods.BasicAck(1)), call(methods.ChannelClose()))
+    queue = broker.domain.vhost.queues["q"]
+    assert (queue.published_count, queue.message_count) == (3, 3)
