@@ -75,3 +75,9 @@ CLOSING_MS = 30_000
 BROKEN_CLOSING_MS = 1_000
 # Deliveries that are held too long are looked for this often, or four times within the timeout.
 CONSUMER_TIMEOUT_CHECK_MS = 60_000
+
+# --- fairness -----------------------------------------------------------------------------------
+# Frames of one connection that are obeyed before others get their turn: some 150 µs of small messages.
+WORK_PER_TURN_MAX = 1_000
+# What any other method counts for, in frames of small messages: a declaration takes about so much longer.
+COLD_METHOD_WORK = 200

@@ -14,6 +14,7 @@ from tests.fuzz.broker import (
     publication,
 )
 
+from warren.session.connection import Connection
 from warren.wire import methods
 
 # Expiring what is due is bounded: a deadline that does not move is a finding.
@@ -31,13 +32,13 @@ def check_session(data: bytes) -> None:
         octets = HANDSHAKE + octets
     broker = Broker()
     witness = broker.connect(1)
-    witness.receive(HANDSHAKE + PREPARATION, 0)
+    hear(witness, HANDSHAKE + PREPARATION, 0)
     collect(witness, 0)
     suspect = broker.connect(2)
     said = b""
     step = len(octets) if mode & 4 else mode % 61 + 1
     for now, at in enumerate(range(0, len(octets), max(1, step))):
-        suspect.receive(octets[at : at + step], now)
+        hear(suspect, octets[at : at + step], now)
         said += collect(suspect, now)
         heard(collect(witness, now))
         if suspect.is_finished:
@@ -79,7 +80,7 @@ def expect_service(broker: Broker) -> None:
     """A new client declares, publishes and gets back what it published."""
     client = broker.connect(3)
     script = call(methods.QueueDeclare(queue="fresh", exclusive=True)) + publication("", "fresh", b"x")
-    client.receive(HANDSHAKE + script + call(methods.BasicGet(queue="fresh")), 1_000_000)
+    hear(client, HANDSHAKE + script + call(methods.BasicGet(queue="fresh")), 1_000_000)
     names = [method.name for method in heard(collect(client, 1_000_000))]
     assert names[-2:] == ["queue.declare-ok", "basic.get-ok"], names
     client.lost(1_000_000)
@@ -121,3 +122,10 @@ def unframed(octets: bytes) -> bytes:
         out += bytes((head, size)) + octets[at + 7 : at + 7 + size]
         at += size + 8
     return out
+
+
+def hear(connection: Connection, octets: bytes, now: int) -> None:
+    """Hand `octets` over, for as many turns as they take."""
+    connection.receive(octets, now)
+    while connection.has_more:
+        connection.go_on(now)

@@ -21,6 +21,7 @@ class Echo:
         self.peer = peer
         self.is_open = False
         self.is_finished = False
+        self.has_more = False
         self.is_reading_paused = False
         self.is_output_paused = False
         self.received = 0
@@ -43,6 +44,9 @@ class Echo:
         """Always another number: it does not keep track, so it is looked at each time."""
         self._looked_at += 1
         return self._looked_at
+
+    def go_on(self, now: int) -> None:
+        """Nothing is ever left over."""
 
     def receive(self, data: bytes, now: int) -> None:
         self.received += len(data)

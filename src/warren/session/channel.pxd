@@ -13,6 +13,7 @@ cdef int _BODY
 cdef uint32_t _PUBLISH
 cdef uint32_t _ACK
 cdef int _ACKNOWLEDGE
+cdef int _COLD_WORK
 cdef Py_ssize_t _ACK_SIZE
 cdef Py_ssize_t _HEAD_SIZE
 
@@ -31,9 +32,12 @@ cdef class Channel:
     cdef list _held
     cdef Py_ssize_t _held_size
     cdef bint _is_waiting
+    cdef int _work
     cdef uint32_t _method_index
 
     cpdef handle(self, FrameReader reader)
+    @cython.locals(work=cython.int)
+    cpdef int take_work(self)
     @cython.locals(kind=cython.int, data=bytes, octets='const unsigned char*', at=Py_ssize_t, index=uint32_t, tag=uint64_t)
     cdef _handle(self, FrameReader reader)
     cdef _handle_later(self, FrameReader reader)

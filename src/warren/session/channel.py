@@ -17,6 +17,7 @@ from warren.errors import (
     FrameError,
     PreconditionFailed,
 )
+from warren.limits import COLD_METHOD_WORK
 from warren.session.closing import close_text
 from warren.session.confirms import Confirms
 from warren.session.consuming import Consuming
@@ -40,6 +41,7 @@ _BODY = BODY
 _PUBLISH = methods.BasicPublish.index
 _ACK = methods.BasicAck.index
 _ACKNOWLEDGE = ACKNOWLEDGE
+_COLD_WORK = COLD_METHOD_WORK
 _ACK_SIZE = 13
 _HEAD_SIZE = 7
 
@@ -59,6 +61,7 @@ class Channel:
         "_publisher",
         "_rules",
         "_throttle",
+        "_work",
         "is_closed",
         "is_closing",
         "number",
@@ -84,6 +87,8 @@ class Channel:
         self._held: list[bytes] = []
         self._held_size = 0
         self._is_waiting = False
+        # What `take_work` answers next.
+        self._work = 0
         # The method to blame for an exception: class id << 16 | method id.
         self._method_index = 0
         self._publisher.size_max = parts.message_size_max
@@ -111,6 +116,12 @@ class Channel:
         except AmqpError as error:
             self._blame(error)
             raise
+
+    def take_work(self) -> int:
+        """What was done since the last time beside frames of messages and acknowledgements, in frames."""
+        work = self._work
+        self._work = 0
+        return work
 
     def resume(self) -> None:
         """Go on with the frames that were held."""
@@ -203,6 +214,7 @@ class Channel:
         self._outbox.method(self.number, close)
 
     def _dispatch(self, method: Method) -> None:
+        self._work += _COLD_WORK
         handler = _HANDLERS.get(type(method))
         if handler is not None:
             handler(self, method)

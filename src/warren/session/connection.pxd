@@ -9,6 +9,8 @@ from warren.wire.frames cimport FrameReader
 
 cdef int _HEARTBEAT
 cdef int _METHOD
+cdef int _WORK_MAX
+cdef int _COLD_WORK
 
 cdef class Connection:
     cdef readonly object server
@@ -23,6 +25,8 @@ cdef class Connection:
     cdef VirtualHost _vhost
     cdef object _wake
     cdef public int64_t changes
+    cdef readonly bint has_more
+    cdef list _waiting
     cdef int64_t _now
     cdef bint _is_open
     cdef bint _is_deaf
@@ -37,9 +41,11 @@ cdef class Connection:
     cdef dict _channels
     cdef Channel _channel
 
-    @cython.locals(was_open=bint)
     cpdef receive(self, bytes data, int64_t now)
-    @cython.locals(reader=FrameReader, number=cython.int, channel=Channel)
+    cpdef go_on(self, int64_t now)
+    @cython.locals(was_open=bint)
+    cdef _take(self, bytes data, int64_t now)
+    @cython.locals(reader=FrameReader, number=cython.int, channel=Channel, work=cython.int)
     cdef _obey(self)
     @cython.locals(channel=Channel)
     cdef _obey_other(self, FrameReader reader)

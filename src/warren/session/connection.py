@@ -37,6 +37,8 @@ from warren.wire.erlang import frame_octets
 from warren.wire.frames import HEARTBEAT, METHOD, FrameReader
 from warren.wire.methods import decode_method
 
+_WORK_MAX = limits.WORK_PER_TURN_MAX
+_COLD_WORK = limits.COLD_METHOD_WORK
 _HEARTBEAT = HEARTBEAT
 _METHOD = METHOD
 _CHANNEL_OPEN = methods.ChannelOpen.index
@@ -61,9 +63,9 @@ class Connection:
     __slots__ = (
         "_channel", "_channels", "_closing_deadline", "_greeting", "_handshake", "_heartbeat", "_is_deaf",
         "_is_open", "_now", "_octets_received", "_reader", "_timeout_check", "_timeout_interval", "_vhost",
-        "_wake", "changes",
+        "_waiting", "_wake", "changes",
         "connected_at",
-        "domain", "id", "login", "outbox", "peer", "server", "state", "throttle",
+        "domain", "has_more", "id", "login", "outbox", "peer", "server", "state", "throttle",
     )  # fmt: skip
 
     def __init__(self, server: Server, peer: Peer, wake: Wake, now: int) -> None:
@@ -76,6 +78,9 @@ class Connection:
         self.connected_at = now
         # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
         self.changes = 0
+        # True when a read brought more than one turn's work: `go_on` takes the next turn's, nothing is read.
+        self.has_more = False
+        self._waiting: list[bytes] = []
         # Where it is and who it is, once it is open.
         self.domain: Domain | None = None
         self.login: Login | None = None
@@ -119,14 +124,29 @@ class Connection:
         return self._channels
 
     def receive(self, data: bytes, now: int) -> None:
-        """Obey the octets of one read; raises nothing."""
+        """Obey the octets of one read, a turn's work of them; raises nothing. See `has_more`."""
         self._octets_received += len(data)
+        if self.has_more:
+            self._waiting.append(data)
+        else:
+            self._take(data, now)
+
+    def go_on(self, now: int) -> None:
+        """Obey another turn's work of what was read already: call it while `has_more`."""
+        self.has_more = False
+        self._take(b"", now)
+        while self._waiting and not self.has_more:
+            self._take(self._waiting.pop(0), now)
+
+    def _take(self, data: bytes, now: int) -> None:
+        """Obey `data`, or go on with what was fed before when it is empty."""
         self._now = now
         was_open = self._is_open
         try:
             if self._is_open:
                 self._vhost.now = now
-                self._reader.feed(data)
+                if data:
+                    self._reader.feed(data)
                 self._obey()
             else:
                 self._receive_early(data)
@@ -221,7 +241,9 @@ class Connection:
         self._wake.output_ready(self)
 
     def lost(self, now: int) -> None:
-        """The socket is gone."""
+        """The socket is gone; what it had brought is obeyed all the same."""
+        while self.has_more:
+            self.go_on(now)
         self._now = now
         self._release()
         self._finish()
@@ -257,9 +279,11 @@ class Connection:
         return data[needed:]
 
     def _obey(self) -> None:
-        """Obey every whole frame that was fed."""
+        """Obey the whole frames that were fed, as many as a turn may take."""
         reader = self._reader
+        work = _WORK_MAX
         while reader.advance():
+            work -= 1
             number = reader.channel
             channel = self._channel
             if (
@@ -269,10 +293,15 @@ class Connection:
                 and self._is_open
             ):
                 channel.handle(reader)
+                work -= channel.take_work()
                 if channel.is_closed:
                     self._forget(channel)
             else:
                 self._obey_other(reader)
+                work -= _COLD_WORK
+            if work <= 0:
+                self.has_more = True
+                return
 
     def _pass_over(self) -> None:
         """What lies behind the frame that ended the connection, in the same read."""

@@ -14,16 +14,20 @@ class Flushable(Protocol):
     def flush(self) -> None:
         """Write what there is."""
 
+    def go_on(self) -> None:
+        """Do another turn's work of what was read."""
+
 
 class Flusher:
     """Remembers who has output, and calls each once when everything readable has been read."""
 
-    __slots__ = ("_dirty", "_full", "_loop")
+    __slots__ = ("_busy", "_dirty", "_full", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._dirty: list[Flushable] = []
         self._full: list[Flushable] = []
+        self._busy: list[Flushable] = []
 
     def mark(self, owner: Flushable) -> None:
         """Flush `owner` in the next turn."""
@@ -45,6 +49,17 @@ class Flusher:
             full, self._full = self._full, []
             for owner in full:
                 owner.flush()
+
+    def mark_busy(self, owner: Flushable) -> None:
+        """Let `owner` go on in the next turn, after everybody else had theirs."""
+        if not self._busy:
+            self._loop.call_soon(self._go_on)
+        self._busy.append(owner)
+
+    def _go_on(self) -> None:
+        busy, self._busy = self._busy, []
+        for owner in busy:
+            owner.go_on()
 
     def _flush(self) -> None:
         # Who is marked from here on is flushed in the turn after: nobody can keep this one busy.

@@ -26,6 +26,9 @@ class Client(Protocol):
     @property
     def changes(self) -> int: ...
     @property
+    def has_more(self) -> bool: ...
+    def go_on(self, now: int) -> None: ...
+    @property
     def is_open(self) -> bool: ...
     @property
     def is_finished(self) -> bool: ...
@@ -71,6 +74,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
     __slots__ = (
         "_client",
         "_doorman",
+        "_is_busy",
         "_is_closing",
         "_is_marked",
         "_is_paused",
@@ -96,6 +100,8 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
         # What the connection's count of changes was when they were last looked at.
         self._seen = -1
         self._is_closing = False
+        # True while what was read is obeyed turn by turn, and nothing is read.
+        self._is_busy = False
         self._unsent = 0
         self.is_half_open = True
         self.ends = ends
@@ -124,8 +130,29 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
             self._crash()
             return
         self._turn.flusher.flush_full()
+        if client.has_more and not self._is_busy:
+            self._be_busy()
         if client.changes != self._seen:
             self._look(client)
+
+    def go_on(self) -> None:
+        """Another turn's work of what was read, while the socket waits."""
+        self._is_busy = False
+        client, transport = self._client, self._transport
+        if client is None or transport is None:
+            return
+        try:
+            client.go_on(self._turn.clock.now())
+        except Exception:
+            self._crash()
+            return
+        self._turn.flusher.flush_full()
+        if client.changes != self._seen:
+            self._look(client)
+        if client.has_more:
+            self._be_busy()
+        elif self._is_reading:
+            transport.resume_reading()
 
     def eof_received(self) -> bool:
         """The client will send no more; what it is owed is written, then the socket closes."""
@@ -226,13 +253,21 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
         if client.is_reading_paused == self._is_reading:
             self._read(not self._is_reading)
 
+    def _be_busy(self) -> None:
+        """Read no more until the client's turns have caught up with what was read."""
+        self._is_busy = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+        self._turn.flusher.mark_busy(self)
+
     def _read(self, is_reading: bool) -> None:
         transport = self._transport
         if transport is None:
             return
         self._is_reading = is_reading
         if is_reading:
-            transport.resume_reading()
+            if not self._is_busy:
+                transport.resume_reading()
         else:
             transport.pause_reading()
 

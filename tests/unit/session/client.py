@@ -194,6 +194,8 @@ class Client:
     def send(self, *octets: bytes) -> None:
         """Say `octets` in one read."""
         self.connection.receive(b"".join(octets), self.now)
+        while self.connection.has_more:
+            self.connection.go_on(self.now)
 
     def ask(self, *calls: Method, channel: int = 1) -> list[Heard]:
         """Say these methods in one read, and hear."""
