@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tests.broker import free_port, running_warren
+from tests.broker import free_port, start_warren, stop
 from tests.clients.harness import certificates
 
 PORT = 5672
@@ -58,12 +58,18 @@ def started_warren(folder: Path) -> Iterator[Broker]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     issued = certificates.issue_server()
-    tls_port = free_port()
+    port, tls_port = free_port(), free_port()
     settings = {
-        "listeners.ssl.default": f"127.0.0.1:{tls_port}",
+        "listeners.tcp.1": f"127.0.0.1:{port}",
+        "listeners.tcp.2": f"::1:{port}",
+        "listeners.ssl.1": f"127.0.0.1:{tls_port}",
         "ssl_options.cacertfile": str(issued / "ca.pem"),
         "ssl_options.certfile": str(issued / "server.pem"),
         "ssl_options.keyfile": str(issued / "server_key.pem"),
     }
-    with running_warren(folder, settings) as warren:
-        yield Broker(host="127.0.0.1", port=warren.port, tls_port=tls_port)
+    (folder / "warren.conf").write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
+    warren = start_warren(folder, port, "--config", "warren.conf")
+    try:
+        yield Broker(host="127.0.0.1", port=port, tls_port=tls_port)
+    finally:
+        stop(warren.process)
