@@ -1,0 +1,94 @@
+"""Where a message meets its queues."""
+
+import pytest
+
+from warren.errors import NotFound
+from warren.model.arguments import Overflow, QueueSettings
+from warren.model.message import HAS_HEADERS, Message, encode_address
+from warren.queues.classic import ClassicQueue
+from warren.queues.queue import REFUSED
+from warren.routing.exchange import Binding, ExchangeSettings
+from warren.routing.router import Router
+from warren.routing.types import EXCHANGE_TYPES
+from warren.vhost.vhost import ROUTED, UNROUTED, VirtualHost, without_bcc
+from warren.wire.properties import BasicProperties
+
+
+def made(**queues: QueueSettings) -> VirtualHost:
+    """A virtual host with these queues behind a fanout, and each reached by its name."""
+    vhost = VirtualHost("v", Router("v"), 0)
+    for name, kind in (("", "direct"), ("all", "fanout")):
+        vhost.router.add(EXCHANGE_TYPES[kind](name, ExchangeSettings(), bytes))
+    for name, settings in queues.items():
+        queue = vhost.queues[name] = ClassicQueue(name, "v", vhost, settings)
+        for exchange in vhost.router.exchanges.values():
+            vhost.router.bind(Binding(exchange, name, None, queue))
+    return vhost
+
+
+def sent(exchange: str, key: str, **properties: object) -> Message:
+    return Message.compose(encode_address(exchange, key), BasicProperties(**properties), b"x", now=0)
+
+
+def test_every_queue_gets_the_same_message() -> None:
+    vhost = made(a=QueueSettings(), b=QueueSettings())
+    message = sent("all", "")
+    assert vhost.publish(message, None, 0) == ROUTED
+    assert [queue.get().message is message for queue in vhost.queues.values()] == [True, True]
+    assert (vhost.routed_count, vhost.unrouted_count) == (1, 0)
+
+
+def test_what_nobody_gets_is_unrouted_and_without_the_exchange_it_is_an_error() -> None:
+    vhost = made(a=QueueSettings())
+    assert vhost.publish(sent("", "b"), None, 0) == UNROUTED
+    assert (vhost.routed_count, vhost.unrouted_count) == (0, 1)
+    with pytest.raises(NotFound, match="no exchange 'nope' in vhost 'v'"):
+        vhost.publish(sent("nope", "b"), None, 0)
+
+
+def test_one_queue_that_refuses_is_enough() -> None:
+    vhost = made(a=QueueSettings(), b=QueueSettings(length_max=0, overflow=Overflow.REJECT_PUBLISH))
+    assert vhost.publish(sent("all", ""), None, 0) == REFUSED
+    assert vhost.queues["a"].message_count == 1
+
+
+def test_consumers_do_not_see_bcc_and_it_is_routed_by_it() -> None:
+    vhost = made(a=QueueSettings(), b=QueueSettings())
+    vhost.publish(sent("", "a", headers={"BCC": ["b"], "n": 1}, priority=3, delivery_mode=2), None, 0)
+    for queue in vhost.queues.values():
+        message = queue.get().message
+        assert (message.headers(), message.priority, message.is_persistent) == ({"n": 1}, 3, True)
+
+
+def test_a_message_without_bcc_is_left_as_it_is() -> None:
+    for headers in ({}, {"CC": ["b"]}):
+        message = sent("", "a", headers=headers)
+        assert message.flags & HAS_HEADERS
+        assert without_bcc(message) is message
+
+
+def test_its_generation_differs_with_permissions_and_with_bindings() -> None:
+    vhost = made(a=QueueSettings())
+    first = vhost.generation()
+    vhost.permission_generation += 1
+    second = vhost.generation()
+    vhost.router.add(EXCHANGE_TYPES["direct"]("x", ExchangeSettings(), bytes))
+    assert len({first, second, vhost.generation()}) == 3
+
+
+def test_queues_are_woken_by_it_unless_they_are_gone() -> None:
+    vhost = made(a=QueueSettings(message_ttl_ms=10), b=QueueSettings(message_ttl_ms=10))
+    for key in "ab":
+        vhost.publish(sent("", key), None, 0)
+    vhost.queues["b"].delete()
+    vhost.expire(10)
+    assert vhost.queues["a"].message_count == 0
+    assert vhost.expiry.earliest() is None
+
+
+def test_a_queue_that_outlived_its_use_is_given_to_who_declares() -> None:
+    vhost = made(a=QueueSettings(expires_ms=10))
+    gone: list[ClassicQueue] = []
+    vhost.queue_unused = gone.append
+    vhost.expire(10)
+    assert gone == [vhost.queues["a"]]
