@@ -256,9 +256,9 @@ class Connection:
             if _CLOSE_OK_FRAME in data:
                 self._finish()
             return
-        if data or self.state is not State.HANDSHAKE:
+        if data:
             self._reader.feed(data)
-            self._obey()
+        self._obey()
 
     def _greet(self, data: bytes) -> bytes:
         """Take the protocol header; answers what lies behind it."""

@@ -293,3 +293,39 @@ def test_an_output_is_announced_once_until_it_is_taken() -> None:
     assert client.names() == ["basic.get-empty", "basic.get-empty"]
     client.send(call(methods.BasicGet(queue="q")))
     assert client.wake.count == before + 2
+
+
+def say_in_turns(client: Client, *reads: bytes) -> None:
+    """Read all of `reads` before the first of them is obeyed to its end."""
+    for octets in reads:
+        client.connection.receive(octets, client.now)
+        assert client.connection.has_more
+    while client.connection.has_more:
+        client.connection.go_on(client.now)
+
+
+def test_a_turn_that_ends_behind_the_cause_of_a_close_loses_no_frame() -> None:
+    _, client = opened()
+    later = publication("q", b"x" * 100)
+    say_in_turns(
+        client,
+        call(methods.BasicGet(), 0) + publication("q", b"") * 5_000 + later[:50],
+        later[50:] + call(methods.ConnectionCloseOk(), 0),
+    )
+    assert client.names() == ["connection.close"]
+    assert client.connection.is_finished
+
+
+def test_a_turn_that_ends_in_the_handshake_loses_no_frame() -> None:
+    client = Broker().connect()
+    start = methods.ConnectionStartOk(mechanism="PLAIN", response="\0guest\0guest")
+    say_in_turns(client, b"AMQP\x00\x00\x09\x01" + HEARTBEAT_FRAME * 10_000 + call(start, 0))
+    assert client.names() == ["connection.start", "connection.tune"]
+
+
+def test_turns_keep_the_order_of_what_was_read() -> None:
+    broker, client = opened()
+    octets = b"".join(publication("q", b"%d" % number) for number in range(3_000))
+    say_in_turns(client, octets[:70_001], octets[70_001:])
+    queue = broker.domain.vhost.queues["q"]
+    assert [int(queue.get().message.body) for _ in range(3_000)] == list(range(3_000))
