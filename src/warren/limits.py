@@ -42,8 +42,9 @@ OUTBOX_SIZE_MAX = 262_144
 NAME_SIZE_MAX = 255
 
 # --- routing ------------------------------------------------------------------------------------
-# Answers a vhost's router keeps, by exchange and routing key: some 250 octets each, so 8 MB at most.
-ROUTES_CACHED_MAX = 32_768
+# Answers a vhost's router keeps, by exchange and routing key: some 250 octets each, so 64 MB at most, and
+# only where so many are in use. Twice 100,000: that many queues in turn cost no more than one.
+ROUTES_CACHED_MAX = 262_144
 # Destinations in all answers kept together: a fanout to 100,000 queues is not kept once for each key.
 ROUTE_DESTINATIONS_CACHED_MAX = 1_048_576
 # Weights are proportions: a million to one is as far as 65,536 slots can tell them apart, and beyond.

@@ -71,6 +71,10 @@ class Authorizer:
         """Raise unless the user may consume from the queue `name`."""
         self._check(QueueName(self.vhost, name), READ)
 
+    def looks_at_topics(self, exchange: str) -> bool:
+        """True if what the user may do with the topic exchange depends on the routing key."""
+        return self._metadata.permissions.get_topic(self.user, self.vhost, exchange) is not None
+
     def check_topic_write(self, exchange: str, routing_key: str) -> None:
         """Raise unless the user may publish to the topic exchange with `routing_key`."""
         self._check_topic(exchange, WRITE, routing_key)

@@ -30,6 +30,7 @@ cdef class Publisher:
     cdef object _admit
     cdef uint64_t _admitted_generation
     cdef dict _known
+    cdef set _open_exchanges
     cdef bint _is_admitted
     cdef public object check_properties
     cdef public Confirms confirms
@@ -64,6 +65,7 @@ cdef class Publisher:
     cdef _return(self, Message message)
     @cython.locals(data=bytes, octets='const unsigned char*', key_at=Py_ssize_t, address=bytes)
     cdef _take_address(self, FrameReader reader, Py_ssize_t start, Py_ssize_t bits_at)
+    @cython.locals(generation=uint64_t, address=bytes, exchange=bytes)
     cdef _admit_address(self)
     @cython.locals(octets=bytes)
     cdef _keep_header(self)

@@ -56,21 +56,24 @@ class Publisher:
 
     __slots__ = (
         "_address", "_admit", "_admitted_generation", "_body_size", "_channel_number", "_due", "_header_at",
-        "_header_data", "_header_size", "_is_admitted", "_is_mandatory", "_known", "_outbox", "_pieces",
-        "_received", "_scan", "_vhost", "check_properties", "confirms", "size_max", "transaction",
+        "_header_data", "_header_size", "_is_admitted", "_is_mandatory", "_known", "_open_exchanges",
+        "_outbox", "_pieces", "_received", "_scan", "_vhost", "check_properties", "confirms", "size_max", "transaction",
     )  # fmt: skip
 
     def __init__(
-        self, vhost: VirtualHost, outbox: Outbox, channel_number: int, admit: Callable[[bytes], None]
+        self, vhost: VirtualHost, outbox: Outbox, channel_number: int, admit: Callable[[bytes], bool]
     ) -> None:
         self._vhost = vhost
         self._outbox = outbox
         self._channel_number = channel_number
-        # Raises unless this user may publish to this address; asked again when anything changed.
+        # Raises unless this user may publish to this address; True if to any other of its exchange, too.
+        # Asked again when anything has changed.
         self._admit = admit
         self._admitted_generation = 0
         # The addresses that it said yes to, each shared by the messages published to it.
         self._known: dict[bytes, bytes] = {}
+        # The exchanges, as short strings, that take every routing key from this user.
+        self._open_exchanges: set[bytes] = set()
         self._is_admitted = False
         # Validates, and may replace, what few messages carry: user-id, reply-to, expiration.
         self.check_properties: Callable[[Message, PropertyScan], Message] = _keep
@@ -261,11 +264,17 @@ class Publisher:
     def _admit_address(self) -> None:
         """Ask whether this user may publish to the address; what was allowed is remembered a while."""
         generation = self._vhost.generation()
-        if generation != self._admitted_generation or len(self._known) >= PUBLISHER_ADDRESSES_MAX:
+        if generation != self._admitted_generation:
             self._known.clear()
+            self._open_exchanges.clear()
             self._admitted_generation = generation
-        self._admit(self._address)
-        self._known[self._address] = self._address
+        elif len(self._known) >= PUBLISHER_ADDRESSES_MAX:
+            self._known.clear()
+        address = self._address
+        exchange = address[: 1 + address[0]]
+        if exchange not in self._open_exchanges and self._admit(address):
+            self._open_exchanges.add(exchange)
+        self._known[address] = address
         self._is_admitted = True
 
     def _keep_header(self) -> None:

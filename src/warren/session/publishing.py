@@ -36,8 +36,11 @@ class PublishRules:
         self.may_impersonate = may_impersonate
         self._reply: Binding | None = None
 
-    def admit(self, address: bytes) -> None:
-        """Raise unless the user may publish to `address`, which is an exchange that takes publishes."""
+    def admit(self, address: bytes) -> bool:
+        """Raise unless the user may publish to `address`, whose exchange takes publishes.
+
+        True if that holds for every routing key of the exchange.
+        """
         size = address[0]
         name = address[1 : 1 + size].decode("utf-8", "surrogateescape")
         self._authorizer.check_write_exchange(name)
@@ -48,9 +51,10 @@ class PublishRules:
             raise AccessRefused(
                 f"cannot publish to internal exchange '{name}' in vhost '{self._router.vhost_name}'"
             )
-        if exchange.type_name == "topic":
-            key = address[2 + size :].decode("utf-8", "surrogateescape")
-            self._authorizer.check_topic_write(name, key)
+        if exchange.type_name != "topic" or not self._authorizer.looks_at_topics(name):
+            return True
+        self._authorizer.check_topic_write(name, address[2 + size :].decode("utf-8", "surrogateescape"))
+        return False
 
     def check_properties(self, message: Message, scan: PropertyScan) -> Message:
         """`message`, whose user-id and expiration are valid; with its reply-to made known to the replier."""
