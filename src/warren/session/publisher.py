@@ -55,9 +55,10 @@ class Publisher:
     """Assembles what one channel publishes and hands it to the virtual host."""
 
     __slots__ = (
-        "_address", "_admit", "_admitted_generation", "_body_size", "_channel_number", "_due", "_header_at",
-        "_header_data", "_header_size", "_is_admitted", "_is_mandatory", "_known", "_open_exchanges",
-        "_outbox", "_pieces", "_received", "_scan", "_vhost", "check_properties", "confirms", "size_max", "transaction",
+        "_address", "_admit", "_admitted_generation", "_body_size", "_channel_number", "_due",
+        "_header_at", "_header_data", "_header_size", "_is_admitted", "_is_mandatory", "_known",
+        "_open_exchanges", "_outbox", "_pieces", "_received", "_scan", "_vhost", "check_properties",
+        "confirms", "size_max", "transaction",
     )  # fmt: skip
 
     def __init__(
