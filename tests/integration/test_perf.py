@@ -10,7 +10,7 @@ from tests.broker import Warren, running_warren, warren_environment
 
 PROGRAM = "from warren.cli.main import main; main()"
 # Few messages on their way, so that even a slow machine moves them within the measured time.
-SHORT = ["--duration", "0.3", "--warmup", "0.1", "--in-flight-max", "50"]
+SHORT = ["--duration", "0.8", "--warmup", "0.1", "--in-flight-max", "50"]
 COMMAND_S_MAX = 60
 
 
