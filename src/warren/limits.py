@@ -34,6 +34,8 @@ HALF_OPEN_PER_ADDRESS_MAX = 4_096
 PROXY_V1_SIZE_MAX = 107
 # What follows the fixed part of a PROXY header of version 2; certificates in TLVs fit.
 PROXY_V2_SIZE_MAX = 4_096
+# What one read brings at most, which one turn has to cope with: some 50 µs of messages of 1 KiB.
+READ_SIZE_MAX = 65_536
 # Octets waiting for one client's socket before its consumers are given no more.
 OUTBOX_SIZE_MAX = 262_144
 

@@ -110,9 +110,12 @@ def frame_content(header: bytes, body: bytes, channel: int) -> bytes:
     """The content of a message, as drawn above, from its header payload and its whole body."""
     if not body:
         return header + b"\xce"
-    return b"".join(
-        (header, b"\xce\x03", channel.to_bytes(2, "big"), len(body).to_bytes(4, "big"), body, b"\xce")
-    )
+    return b"".join((open_content(header, len(body), channel), body, b"\xce"))
+
+
+def open_content(header: bytes, body_size: int, channel: int) -> bytes:
+    """What stands in front of the body in the content of a message that has one."""
+    return b"".join((header, b"\xce\x03", channel.to_bytes(2, "big"), body_size.to_bytes(4, "big")))
 
 
 def encode_address(exchange: str, routing_key: str) -> bytes:

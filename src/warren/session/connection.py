@@ -24,7 +24,7 @@ from warren.session.domain import Domain, Login
 from warren.session.handshake import PROTOCOL_HEADER, PROTOCOL_HEADER_SIZE, Handshake
 from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, Pulse
 from warren.session.opening import open_channel
-from warren.session.outbox import Outbox
+from warren.session.outbox import Buffer, Outbox
 from warren.session.peer import Peer
 from warren.session.server import Server
 from warren.session.subscriber import Subscriber
@@ -160,7 +160,7 @@ class Connection:
         if not (was_open and self._is_open) or self.throttle.held_size:
             self.changes += 1
 
-    def take_output(self) -> list[bytes]:
+    def take_output(self) -> list[Buffer]:
         """What is to be written now, in order."""
         return self.outbox.take()
 

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 from warren.model.message cimport Message
 
 cdef Py_ssize_t _OVERHEAD
+cdef Py_ssize_t _JOINED_SIZE_MAX
 cdef Py_ssize_t _SIZE_MAX
 cdef Py_ssize_t _BODY_CHANNEL_AT
 cdef Py_ssize_t _BODY_AT
@@ -17,6 +18,7 @@ cdef class Outbox:
     cdef readonly int64_t total
     cdef object _wake
     cdef list _pieces
+    cdef bint _has_large
     cdef list _confirms
     cdef dict _held_back
     cdef bytes _header_head

@@ -1,7 +1,8 @@
 """Frames out: what one connection has to send, as pieces that are joined once per write.
 
-A delivery adds four references, three of them to octets that exist already, and copies no body. A body that
-is larger than the frames of this client is cut here (0-9-1 §4.2.6.2).
+A delivery adds four references, three of them to octets that exist already. What is small is copied once,
+when it is joined; what is large goes to the socket where it lies, also when it is cut here because it does
+not fit into one frame of this client (0-9-1 §4.2.6.2).
 """
 
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE, OUTBOX_SIZE_MAX
@@ -9,6 +10,11 @@ from warren.model.message import Message
 from warren.session.wake import Wake
 from warren.wire.method import Method
 
+# What goes to the socket.
+Buffer = bytes | memoryview
+
+# A content of this size or more is handed to the socket where it lies.
+_JOINED_SIZE_MAX = 16_384
 _OVERHEAD = FRAME_OVERHEAD
 _SIZE_MAX = OUTBOX_SIZE_MAX
 # Of the content after its header: the end octet of the header frame and the type of the body frame.
@@ -21,6 +27,7 @@ class Outbox:
 
     __slots__ = (
         "_confirms",
+        "_has_large",
         "_header_channel",
         "_header_head",
         "_header_size",
@@ -43,7 +50,8 @@ class Outbox:
         self.size = 0
         self.total = 0
         self._wake = wake
-        self._pieces: list[bytes] = []
+        self._pieces: list[Buffer] = []
+        self._has_large = False
         # Whose answers to publishes are due, and whose consumers wait for room.
         self._confirms: list[object] = []
         self._held_back: dict[object, None] = {}
@@ -76,8 +84,8 @@ class Outbox:
         if not self.size and len(self._confirms) == 1:
             self._wake.output_ready(self.connection)
 
-    def take(self) -> list[bytes]:
-        """Everything that waits, in order; the outbox is empty then."""
+    def take(self) -> list[Buffer]:
+        """Everything that waits, in order, in few chunks; the outbox is empty then."""
         if self._confirms:
             due = self._confirms
             self._confirms = []
@@ -86,7 +94,10 @@ class Outbox:
         pieces = self._pieces
         self._pieces = []
         self.size = 0
-        return pieces
+        if self._has_large:
+            self._has_large = False
+            return _gather(pieces)
+        return [b"".join(pieces)] if pieces else []
 
     def raw(self, octets: bytes) -> None:
         """Send `octets`, one or more whole frames (or the protocol header)."""
@@ -119,6 +130,8 @@ class Outbox:
         if after:
             pieces.append(after)
         pieces.append(self._header_head)
+        if size >= _JOINED_SIZE_MAX:
+            self._has_large = True
         if size - header_size > 1:
             if size - header_size - 1 > self.frame_size_max:
                 self._cut(channel, message)
@@ -152,7 +165,9 @@ class Outbox:
         octets = content
         self._pieces.append(octets[:at])
         self._pieces.append(channel.to_bytes(2, "big"))
-        self._pieces.append(octets[at + 2 : len(content)])
+        self._pieces.append(
+            memoryview(content)[at + 2 :] if self._has_large else octets[at + 2 : len(content)]
+        )
 
     def _cut(self, channel: int, message: Message) -> None:
         """The content of `message` with its body in frames that this client takes."""
@@ -164,5 +179,22 @@ class Outbox:
         for at in range(0, len(body), chunk):
             part = body[at : at + chunk]
             pieces.append(head + len(part).to_bytes(4, "big"))
-            pieces.append(bytes(part))
+            pieces.append(part)
         pieces.append(b"\xce")
+
+
+def _gather(pieces: list[Buffer]) -> list[Buffer]:
+    """The same octets in fewer pieces: small neighbours joined, large ones passed on without a copy."""
+    gathered: list[Buffer] = []
+    small: list[Buffer] = []
+    for piece in pieces:
+        if len(piece) < _JOINED_SIZE_MAX:
+            small.append(piece)
+            continue
+        if small:
+            gathered.append(b"".join(small))
+            small.clear()
+        gathered.append(piece)
+    if small:
+        gathered.append(b"".join(small))
+    return gathered

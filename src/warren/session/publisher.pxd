@@ -44,7 +44,7 @@ cdef class Publisher:
     cdef Py_ssize_t _header_size
     cdef int64_t _body_size
     cdef int64_t _received
-    cdef list _pieces
+    cdef object _assembled
     cdef PropertyScan _scan
 
     cpdef bint is_idle(self)

@@ -5,6 +5,7 @@ said in them is looked at once: the address is compared with the last one, the p
 """
 
 from collections.abc import Callable
+from io import BytesIO
 
 from warren.errors import AmqpNotImplemented, FrameError, PreconditionFailed, UnexpectedFrame
 from warren.limits import FRAME_OVERHEAD, PUBLISHER_ADDRESSES_MAX
@@ -13,8 +14,8 @@ from warren.model.message import (
     HAS_HEADERS,
     PERSISTENT,
     Message,
-    frame_content,
     new_message,
+    open_content,
 )
 from warren.queues.queue import REFUSED
 from warren.session.confirms import Confirms
@@ -55,9 +56,9 @@ class Publisher:
     """Assembles what one channel publishes and hands it to the virtual host."""
 
     __slots__ = (
-        "_address", "_admit", "_admitted_generation", "_body_size", "_channel_number", "_due",
+        "_address", "_admit", "_admitted_generation", "_assembled", "_body_size", "_channel_number", "_due",
         "_header_at", "_header_data", "_header_size", "_is_admitted", "_is_mandatory", "_known",
-        "_open_exchanges", "_outbox", "_pieces", "_received", "_scan", "_vhost", "check_properties",
+        "_open_exchanges", "_outbox", "_received", "_scan", "_vhost", "check_properties",
         "confirms", "size_max", "transaction",
     )  # fmt: skip
 
@@ -90,7 +91,8 @@ class Publisher:
         self._header_size = 0
         self._body_size = 0
         self._received = 0
-        self._pieces: list[bytes] | None = None
+        # The content so far, of a message whose body does not lie in one frame behind its header.
+        self._assembled: BytesIO | None = None
         self._scan = PropertyScan()
 
     def is_idle(self) -> bool:
@@ -171,14 +173,17 @@ class Publisher:
         size = reader.size
         if self._received + size > self._body_size:
             raise FrameError("content body frame exceeds remaining content size", method_index=_PUBLISH_INDEX)
-        if self._pieces is None:
-            self._pieces = []
+        assembled = self._assembled
+        if assembled is None:
             self._keep_header()
-        self._pieces.append(octets[reader.start : reader.start + size])
+            assembled = self._assembled = BytesIO()
+            assembled.write(open_content(self._header_data or b"", self._body_size, self._channel_number))
+        assembled.write(octets[reader.start : reader.start + size])
         self._received += size
         if self._received == self._body_size:
-            body = b"".join(self._pieces)
-            self._publish(frame_content(self._header_data or b"", body, self._channel_number))
+            assembled.write(b"\xce")
+            # Not copied: the value is the buffer itself when nobody else holds it.
+            self._publish(assembled.getvalue())
 
     def refuse_method(self) -> None:
         """A method frame came where the content of a message is due."""
@@ -197,7 +202,7 @@ class Publisher:
         """The message is whole."""
         self._due = _METHOD
         self._header_data = None
-        self._pieces = None
+        self._assembled = None
         vhost = self._vhost
         if not self._is_admitted or vhost.generation() != self._admitted_generation:
             self._admit_address()

@@ -3,10 +3,6 @@
 import asyncio
 from typing import Protocol
 
-# A chunk of this size or more is handed to the kernel where it lies; smaller ones are joined.
-_COPIED_SIZE_MAX = 16_384
-_MANY = 64
-
 
 class Flushable(Protocol):
     """What the flusher calls once after it was marked."""
@@ -57,6 +53,8 @@ class Flusher:
         self._busy.append(owner)
 
     def _go_on(self) -> None:
+        # What others are owed does not wait for the work of those who have too much.
+        self._flush()
         busy, self._busy = self._busy, []
         for owner in busy:
             owner.go_on()
@@ -66,23 +64,3 @@ class Flusher:
         dirty, self._dirty = self._dirty, []
         for owner in dirty:
             owner.flush()
-
-
-def gather(chunks: list[bytes]) -> list[bytes]:
-    """The same octets in fewer pieces: small neighbours joined, large ones passed on without a copy."""
-    # The output of a turn is bounded, so many chunks are small chunks: not worth looking at each.
-    if len(chunks) >= _MANY:
-        return [b"".join(chunks)]
-    gathered: list[bytes] = []
-    small: list[bytes] = []
-    for chunk in chunks:
-        if len(chunk) < _COPIED_SIZE_MAX:
-            small.append(chunk)
-            continue
-        if small:
-            gathered.append(b"".join(small))
-            small.clear()
-        gathered.append(chunk)
-    if small:
-        gathered.append(b"".join(small))
-    return gathered

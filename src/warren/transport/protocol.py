@@ -12,9 +12,10 @@ from typing import Protocol, cast
 from warren import limits
 from warren.runtime.clock import Clock
 from warren.runtime.timers import Deadlined, Deadlines
+from warren.session.outbox import Buffer
 from warren.session.peer import Peer
 from warren.session.wake import Wake
-from warren.transport.flusher import Flusher, gather
+from warren.transport.flusher import Flusher
 from warren.transport.proxy_protocol import ProxiedEnds
 
 logger = logging.getLogger("warren.connection")
@@ -35,7 +36,7 @@ class Client(Protocol):
     @property
     def is_reading_paused(self) -> bool: ...
     def receive(self, data: bytes, now: int) -> None: ...
-    def take_output(self) -> list[bytes]: ...
+    def take_output(self) -> list[Buffer]: ...
     def pause_output(self) -> None: ...
     def resume_output(self, now: int) -> None: ...
     def output_written(self, now: int) -> None: ...
@@ -60,15 +61,17 @@ class Doorman(Protocol):
 class Turn:
     """What all protocols of one loop share."""
 
-    __slots__ = ("clock", "deadlines", "flusher")
+    __slots__ = ("buffer", "clock", "deadlines", "flusher")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self.clock = clock
         self.deadlines = Deadlines(loop, clock)
         self.flusher = Flusher(loop)
+        # Every read goes through it: what lies in it is taken out before the loop reads again.
+        self.buffer = memoryview(bytearray(limits.READ_SIZE_MAX))
 
 
-class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
+class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
     """One client's socket."""
 
     __slots__ = (
@@ -119,18 +122,23 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
             return
         self._look(self._client)
 
-    def data_received(self, data: bytes) -> None:
-        """A chunk came."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next read goes; `sizehint` is what the loop would like, which is too much for a turn."""
+        return self._turn.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many octets came."""
         client = self._client
         if client is None or self._is_closing:
             return
         try:
-            client.receive(data, self._turn.clock.now())
+            client.receive(bytes(self._turn.buffer[:nbytes]), self._turn.clock.now())
         except Exception:
             self._crash()
             return
         self._turn.flusher.flush_full()
-        if client.has_more and not self._is_busy:
+        # A full buffer has more behind it, and libuv would read one socket 32 times before the next.
+        if (client.has_more or nbytes == limits.READ_SIZE_MAX) and not self._is_busy:
             self._be_busy()
         if client.changes != self._seen:
             self._look(client)
@@ -141,14 +149,15 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
         client, transport = self._client, self._transport
         if client is None or transport is None:
             return
-        try:
-            client.go_on(self._turn.clock.now())
-        except Exception:
-            self._crash()
-            return
-        self._turn.flusher.flush_full()
-        if client.changes != self._seen:
-            self._look(client)
+        if client.has_more:
+            try:
+                client.go_on(self._turn.clock.now())
+            except Exception:
+                self._crash()
+                return
+            self._turn.flusher.flush_full()
+            if client.changes != self._seen:
+                self._look(client)
         if client.has_more:
             self._be_busy()
         elif self._is_reading:
@@ -208,7 +217,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
             if len(chunks) == 1:
                 transport.write(chunks[0])
             else:
-                transport.writelines(gather(chunks))
+                transport.writelines(chunks)
             if not self._is_paused:
                 client.output_written(self._turn.clock.now())
         if client.changes != self._seen:
@@ -283,7 +292,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.Protocol):
         self._is_closing = True
         chunks = client.take_output()
         if chunks:
-            transport.writelines(gather(chunks))
+            transport.writelines(chunks)
         self._turn.deadlines.forget(self)
         self._unsent = transport.get_write_buffer_size() + 1
         self._linger(transport)

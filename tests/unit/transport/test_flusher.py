@@ -1,25 +1,65 @@
-"""Gathering output."""
+"""Who is written, and who goes on, in which turn of the loop."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+import asyncio
+from collections.abc import Callable
 
-from warren.transport.flusher import gather
-
-sizes = st.lists(st.sampled_from([0, 1, 7, 100, 16_383, 16_384, 40_000]), max_size=100)
+from warren.transport.flusher import Flusher
 
 
-@given(sizes)
-def test_gathering_keeps_every_octet_in_order(lengths: list[int]) -> None:
-    chunks = [bytes([at % 256]) * length for at, length in enumerate(lengths)]
-    assert b"".join(gather(chunks)) == b"".join(chunks)
+class Owner:
+    """Notes what it is called for."""
+
+    def __init__(self, name: str, calls: list[str]) -> None:
+        self.name = name
+        self.calls = calls
+
+    def flush(self) -> None:
+        self.calls.append(f"{self.name} flushed")
+
+    def go_on(self) -> None:
+        self.calls.append(f"{self.name} goes on")
 
 
-def test_large_chunks_are_not_copied() -> None:
-    large = bytes(20_000)
-    gathered = gather([b"a", b"b", large, b"c", large])
-    assert gathered == [b"ab", large, b"c", large]
-    assert gathered[1] is large
+def after_turns(start: Callable[[Flusher, list[str]], None]) -> list[str]:
+    """What was called, in order, when three turns of the loop have passed."""
+    calls: list[str] = []
+
+    async def scenario() -> None:
+        start(Flusher(asyncio.get_running_loop()), calls)
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    return calls
 
 
-def test_many_small_chunks_become_one() -> None:
-    assert len(gather([b"abc"] * 1000)) == 1
+def test_output_is_written_before_the_busy_go_on() -> None:
+    def start(flusher: Flusher, calls: list[str]) -> None:
+        flusher.mark_busy(Owner("busy", calls))
+        flusher.mark(Owner("owed", calls))
+
+    assert after_turns(start) == ["owed flushed", "busy goes on"]
+
+
+def test_who_is_marked_while_others_are_written_is_written_in_the_turn_after() -> None:
+    def start(flusher: Flusher, calls: list[str]) -> None:
+        class Again(Owner):
+            def flush(self) -> None:
+                super().flush()
+                if len(calls) == 1:
+                    flusher.mark(self)
+
+        flusher.mark(Again("first", calls))
+        flusher.mark(Owner("second", calls))
+
+    assert after_turns(start) == ["first flushed", "second flushed", "first flushed"]
+
+
+def test_the_full_are_written_when_the_read_is_over_and_only_once() -> None:
+    def start(flusher: Flusher, calls: list[str]) -> None:
+        flusher.mark_full(Owner("full", calls))
+        flusher.flush_full()
+        calls.append("read on")
+        flusher.flush_full()
+
+    assert after_turns(start) == ["full flushed", "read on"]
