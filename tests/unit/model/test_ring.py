@@ -1,4 +1,7 @@
-"""A ring of references: first in, first out, and any place in between."""
+"""A row of references in blocks: first in, first out, and any place in between."""
+
+import gc
+import weakref
 
 import pytest
 from hypothesis import given
@@ -67,3 +70,60 @@ def test_it_does_what_a_list_does(steps: list[tuple[str, int]], turned: int) -> 
             ring.clear()
             naive.clear()
         assert listed(ring) == naive
+
+
+LONG_STEPS = st.lists(
+    st.tuples(st.sampled_from(["append", "append", "popleft", "take", "clear"]), st.integers(1, 1500)),
+    max_size=25,
+)
+
+
+@given(LONG_STEPS)
+def test_it_does_what_a_list_does_in_many_blocks(steps: list[tuple[str, int]]) -> None:
+    ring, naive = Ring(), []
+    for step, value in steps:
+        if step == "append":
+            for item in range(value):
+                ring.append(item)
+            naive += range(value)
+        elif step == "popleft":
+            taken = naive[:value]
+            del naive[:value]
+            assert [ring.popleft() for _ in taken] == taken
+        elif step == "take":
+            for place in range(0, len(naive), value):
+                assert ring.take(place) == naive[place]
+                naive[place] = None
+        elif value < 100:
+            ring.clear()
+            naive.clear()
+        assert listed(ring) == naive
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 300, 511, 512, 513, 2000])
+def test_a_row_that_keeps_its_length_goes_on_for_ever(length: int) -> None:
+    ring = Ring()
+    for item in range(length):
+        ring.append(item)
+    for item in range(length, length + 70_000):
+        ring.append(item)
+        assert ring.popleft() == item - length
+    assert listed(ring) == list(range(70_000, 70_000 + length))
+
+
+def test_nothing_is_held_once_it_was_taken_or_passed() -> None:
+    class Held:
+        pass
+
+    ring, held = Ring(), [Held() for _ in range(1200)]
+    seen = [weakref.ref(item) for item in held]
+    for item in held:
+        ring.append(item)
+    del item
+    held.clear()
+    for _ in range(1000):
+        ring.popleft()
+    for place in range(200):
+        ring.take(place)
+    gc.collect()
+    assert [reference() for reference in seen] == [None] * 1200
