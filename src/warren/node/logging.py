@@ -24,19 +24,33 @@ _LEVEL_NAMES = {
 }
 # Above everything: a level that lets nothing through.
 _NONE = logging.CRITICAL + 1
+# Where the milliseconds are in "2026-11-21 03:04:05.678+00:00".
+_STAMP_MS_AT = 20
 
 
 class Lines(logging.Formatter):
     """One line per record; control characters of a client's making are escaped."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = -1
+        # What stands around the milliseconds in every line of that second.
+        self._before = self._after = ""
+
     def format(self, record: logging.LogRecord) -> str:
         """The line, and behind it a traceback if there is one."""
-        when = datetime.fromtimestamp(record.created, UTC).astimezone()
+        second = int(record.created)
+        if second != self._second:
+            self._second = second
+            when = (
+                datetime.fromtimestamp(second, UTC).astimezone().isoformat(sep=" ", timespec="milliseconds")
+            )
+            self._before, self._after = when[:_STAMP_MS_AT], when[_STAMP_MS_AT + 3 :]
         level = _LEVEL_NAMES.get(record.levelno, record.levelname.lower())
         message = record.getMessage()
         if not message.isprintable():
             message = "".join(map(_printable, message))
-        stamp = when.isoformat(sep=" ", timespec="milliseconds")
+        stamp = f"{self._before}{int((record.created - second) * 1000):03d}{self._after}"
         line = f"{stamp} [{level}] <{record.name}> {message}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
@@ -51,6 +65,8 @@ def start(config: Config) -> None:
     """Send the log where `config` says; may be called again, the last call counts."""
     # Not in any line of ours, so not looked up for each.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    # The same for the caller: None is what the logging HOWTO gives for it.
+    logging._srcfile = None
     root = logging.getLogger(_ROOT)
     for handler in list(root.handlers):
         root.removeHandler(handler)

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,15 @@ def line(message: str, *arguments: object) -> str:
 def test_a_line_has_time_level_origin_and_message() -> None:
     stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"
     assert re.fullmatch(stamp + r" \[info\] <warren\.node> ready on 5672", line("ready on %d", 5672))
+
+
+def test_the_stamp_is_that_of_the_record() -> None:
+    lines = Lines()
+    record = logging.LogRecord("warren.node", logging.INFO, "", 0, "x", (), None)
+    for when in ("2026-11-21 03:04:05.678", "2026-11-21 03:04:05.004", "2026-11-21 03:04:06.999"):
+        record.created = datetime.fromisoformat(when + "+00:00").timestamp() + 0.0001
+        written = datetime.fromisoformat(lines.format(record).partition(" [")[0])
+        assert written == datetime.fromisoformat(when + "+00:00")
 
 
 def test_a_client_cannot_write_lines_of_its_own() -> None:
