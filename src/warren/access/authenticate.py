@@ -45,11 +45,13 @@ class AuthenticationSettings:
 class Authenticator:
     """Turns what a client says about itself into the name of a user."""
 
-    __slots__ = ("_metadata", "_settings", "_stranger")
+    __slots__ = ("_mechanisms", "_metadata", "_settings", "_stranger", "_without_certificate")
 
     def __init__(self, metadata: Metadata, settings: AuthenticationSettings) -> None:
         self._metadata = metadata
         self._settings = settings
+        self._mechanisms = settings.mechanisms
+        self._without_certificate = tuple(name for name in settings.mechanisms if name != EXTERNAL)
         # Compared with in place of an unknown user's hash, so that both take the same path.
         self._stranger = User(
             name="",
@@ -61,11 +63,7 @@ class Authenticator:
 
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         """The mechanisms offered to `peer`: EXTERNAL only to one with a certificate."""
-        return tuple(
-            name
-            for name in self._settings.mechanisms
-            if name != EXTERNAL or peer.certificate_login is not None
-        )
+        return self._without_certificate if peer.certificate_login is None else self._mechanisms
 
     def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
         """The name of the user, who has proved to be that one."""

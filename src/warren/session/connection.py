@@ -42,6 +42,7 @@ _COLD_WORK = limits.COLD_METHOD_WORK
 _HEARTBEAT = HEARTBEAT
 _METHOD = METHOD
 _CHANNEL_OPEN = methods.ChannelOpen.index
+_CHANNEL_OPEN_OK = methods.ChannelOpenOk().encode()
 # Time is told in steps of about this, so looking more often shows nothing new (ms).
 _TIMEOUT_CHECK_MS_MIN = 100
 # After a broken frame, frames cannot be told apart any more: only this one is looked for.
@@ -92,7 +93,7 @@ class Connection:
         self._is_deaf = False
         self._octets_received = 0
         self._greeting = b""
-        self._handshake: Handshake | None = Handshake(server.gate, peer, server.settings.handshake, now)
+        self._handshake: Handshake | None = Handshake(server.gate, peer, server.offer, now)
         self._heartbeat: Heartbeat | None = None
         self._closing_deadline: int | None = None
         # When to look for deliveries that are held too long, and how often.
@@ -268,14 +269,13 @@ class Connection:
             return b""
         handshake = self._handshake
         assert handshake is not None
-        answers = handshake.receive_header(self._greeting)
-        if not answers:
+        answer = handshake.receive_header(self._greeting)
+        if not answer:
             self.outbox.raw(PROTOCOL_HEADER)
             self._finish()
             self._is_deaf = True
             return b""
-        for answer in answers:
-            self.outbox.method(0, answer)
+        self.outbox.payload(0, answer)
         return data[needed:]
 
     def _obey(self) -> None:
@@ -343,8 +343,9 @@ class Connection:
             return
         if reader.channel or reader.kind != _METHOD:
             raise UnexpectedFrame(frame_octets(reader.kind, reader.payload()), method_index=0)
-        for answer in handshake.handle(decode_method(reader.payload()), self._now):
-            self.outbox.method(0, answer)
+        answer = handshake.handle(decode_method(reader.payload()))
+        if answer:
+            self.outbox.payload(0, answer)
         reader.frame_size_max = handshake.frame_size_max
         if handshake.is_complete:
             self._open(handshake)
@@ -374,7 +375,7 @@ class Connection:
         self._channels[reader.channel] = channel
         self._channel = channel
         self.server.channel_opened(self)
-        self.outbox.method(reader.channel, methods.ChannelOpenOk())
+        self.outbox.payload(reader.channel, _CHANNEL_OPEN_OK)
         return channel
 
     def _forget(self, channel: Channel) -> None:

@@ -8,7 +8,7 @@ is limited. All as measured on RabbitMQ 3.10.8.
 """
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, CommandInvalid, LoginRefused, NotAllowed
@@ -38,8 +38,10 @@ VERSIONS = {
 
 AUTHENTICATION_FAILURE_CLOSE = "authentication_failure_close"
 
+_OPEN_OK = ConnectionOpenOk().encode()
 
-class Phase(Enum):
+
+class Phase(StrEnum):
     """What is awaited; the values are RabbitMQ's names of the states, which its texts use."""
 
     AWAIT_HEADER = "pre_init"
@@ -71,11 +73,15 @@ class HandshakeSettings:
 
 
 class Handshake:
-    """One client's way in; its attributes are the result once `is_complete`."""
+    """One client's way in; its attributes are the result once `is_complete`.
+
+    What it answers is the payload of the one method to send, or nothing.
+    """
 
     __slots__ = (
         "_deadline",
         "_gate",
+        "_offer",
         "_peer",
         "_settings",
         "capabilities",
@@ -90,9 +96,11 @@ class Handshake:
         "vhost",
     )
 
-    def __init__(self, gate: Gate, peer: Peer, settings: HandshakeSettings, now: int) -> None:
+    def __init__(self, gate: Gate, peer: Peer, offer: "Offer", now: int) -> None:
+        settings = offer.settings
         self._gate = gate
         self._peer = peer
+        self._offer = offer
         self._settings = settings
         self._deadline: int | None = now + settings.timeout_ms
         self.phase = Phase.AWAIT_HEADER
@@ -119,29 +127,24 @@ class Handshake:
         """The deadline has passed: drop the peer."""
         return self._deadline is not None and now >= self._deadline
 
-    def receive_header(self, octets: bytes) -> list[Method]:
-        """The methods to send for these eight octets; none means: send PROTOCOL_HEADER and close at once."""
+    def receive_header(self, octets: bytes) -> bytes:
+        """The answer to these eight octets; none means: send PROTOCOL_HEADER and close at once."""
         assert self.phase is Phase.AWAIT_HEADER
         version = VERSIONS.get(octets)
         if version is None:
             self.phase = Phase.REFUSED
-            return []
+            return b""
         self.phase = Phase.AWAIT_START_OK
         self.version = version
-        major, minor = version
-        properties = dict(self._settings.server_properties)
-        if major == 8:
-            properties["capabilities"] = {}
-        mechanisms = " ".join(self._gate.mechanisms(self._peer))
-        return [ConnectionStart(major, minor, properties, mechanisms, "en_US")]
+        return self._offer.start(version, self._gate.mechanisms(self._peer))
 
-    def handle(self, method: Method, now: int) -> list[Method]:
-        """The methods to send after `method` came on channel 0; an exception goes to `refuse`."""
+    def handle(self, method: Method) -> bytes:
+        """The answer to `method`, which came on channel 0; an exception goes to `refuse`."""
         phase = TRANSITIONS.get((self.phase, type(method)))
         try:
             if phase is None:
                 raise ChannelNumberError(f"unexpected method in connection state {self.phase.value}")
-            answers = self._perform(method)
+            answer = self._perform(method)
         except AmqpError as error:
             if error.method_index is None:
                 error.method_index = method.index
@@ -149,7 +152,7 @@ class Handshake:
         self.phase = phase
         if phase is Phase.RUNNING:
             self._deadline = None
-        return answers
+        return answer
 
     def refuse(self, error: AmqpError, now: int) -> bool:
         """End the handshake; whether the peer is told `error`, or is left in silence and dropped later."""
@@ -160,7 +163,7 @@ class Handshake:
         self._deadline = None if is_told else now + self._settings.refusal_delay_ms
         return is_told
 
-    def _perform(self, method: Method) -> list[Method]:
+    def _perform(self, method: Method) -> bytes:
         if isinstance(method, ConnectionStartOk):
             return self._start(method)
         if isinstance(method, ConnectionTuneOk):
@@ -168,9 +171,9 @@ class Handshake:
         assert isinstance(method, ConnectionOpen)
         self._gate.admit(self.user, method.virtual_host, self._peer)
         self.vhost = method.virtual_host
-        return [ConnectionOpenOk()]
+        return _OPEN_OK
 
-    def _start(self, method: ConnectionStartOk) -> list[Method]:
+    def _start(self, method: ConnectionStartOk) -> bytes:
         self.client_properties = method.client_properties
         self.capabilities = _capabilities(method.client_properties)
         self.mechanism = method.mechanism
@@ -178,17 +181,42 @@ class Handshake:
             raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
         response = method.response.encode("utf-8", "surrogateescape")
         self.user = self._gate.authenticate(method.mechanism, response, self._peer)
-        settings = self._settings
-        return [ConnectionTune(settings.channels_max, settings.frame_size_max, settings.heartbeat_s)]
+        return self._offer.tune
 
-    def _tune(self, method: ConnectionTuneOk) -> list[Method]:
+    def _tune(self, method: ConnectionTuneOk) -> bytes:
         settings = self._settings
         _check("frame_max", method.frame_max, limits.FRAME_SIZE_MIN, settings.frame_size_max)
         _check("channel_max", method.channel_max, 1, settings.channels_max)
         self.frame_size_max = method.frame_max or settings.frame_size_max
         self.channels_max = method.channel_max
         self.heartbeat_s = method.heartbeat
-        return []
+        return b""
+
+
+class Offer:
+    """What every client is sent first, encoded once."""
+
+    __slots__ = ("_starts", "settings", "tune")
+
+    def __init__(self, settings: HandshakeSettings) -> None:
+        self.settings = settings
+        tune = ConnectionTune(settings.channels_max, settings.frame_size_max, settings.heartbeat_s)
+        self.tune = tune.encode()
+        self._starts: dict[tuple[tuple[int, int], tuple[str, ...]], bytes] = {}
+
+    def start(self, version: tuple[int, int], mechanisms: tuple[str, ...]) -> bytes:
+        """connection.start for a protocol version, with the SASL mechanisms in order."""
+        start = self._starts.get((version, mechanisms))
+        if start is None:
+            start = self._starts[version, mechanisms] = self._encoded_start(version, mechanisms)
+        return start
+
+    def _encoded_start(self, version: tuple[int, int], mechanisms: tuple[str, ...]) -> bytes:
+        major, minor = version
+        properties = self.settings.server_properties
+        if major == 8:
+            properties = {**properties, "capabilities": {}}
+        return ConnectionStart(major, minor, properties, " ".join(mechanisms), "en_US").encode()
 
 
 def _capabilities(client_properties: dict[str, object]) -> frozenset[str]:

@@ -1,7 +1,11 @@
 """Who is at the other end of a connection: facts from the socket, the PROXY header and TLS."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
+
+# Hosts whose address was looked into: many clients come from few.
+_HOSTS_MAX = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,14 +25,19 @@ class Peer:
     @property
     def is_loopback(self) -> bool:
         """The client, not the listener, is on this machine: users like guest are let in only then."""
-        try:
-            address = ip_address(self.host)
-        except ValueError:
-            return False
-        mapped = getattr(address, "ipv4_mapped", None)
-        return bool((mapped or address).is_loopback)
+        return _is_loopback(self.host)
 
     @property
     def name(self) -> str:
         """The connection's name in logs and the management API, as RabbitMQ writes it."""
         return f"{self.host}:{self.port} -> {self.server_host}:{self.server_port}"
+
+
+@lru_cache(_HOSTS_MAX)
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from warren import limits
 from warren.session.gate import Gate
-from warren.session.handshake import HandshakeSettings
+from warren.session.handshake import HandshakeSettings, Offer
 
 if TYPE_CHECKING:
     from warren.session.connection import Connection
@@ -29,12 +29,13 @@ class Server:
 
     __slots__ = (
         "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "blocked_reason",
-        "connections", "domains", "gate", "random_octets", "report", "settings",
+        "connections", "domains", "gate", "offer", "random_octets", "report", "settings",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, settings: SessionSettings, world: "World") -> None:
         self.gate = gate
         self.settings = settings
+        self.offer = Offer(settings.handshake)
         # The virtual hosts that are alive, by name.
         self.domains: dict[str, Domain] = {}
         self.random_octets = world.random_octets

@@ -11,7 +11,14 @@ from warren.errors import (
     UnexpectedFrame,
 )
 from warren.session.greeting import server_properties
-from warren.session.handshake import PROTOCOL_HEADER, TRANSITIONS, Handshake, HandshakeSettings, Phase
+from warren.session.handshake import (
+    PROTOCOL_HEADER,
+    TRANSITIONS,
+    Handshake,
+    HandshakeSettings,
+    Offer,
+    Phase,
+)
 from warren.session.peer import Peer
 from warren.wire.method import Method
 from warren.wire.methods import (
@@ -22,6 +29,7 @@ from warren.wire.methods import (
     ConnectionStartOk,
     ConnectionTune,
     ConnectionTuneOk,
+    decode_method,
 )
 
 START = 1_000_000
@@ -47,7 +55,7 @@ class OneUser:
 
 def make() -> Handshake:
     settings = HandshakeSettings(server_properties=server_properties("warren@test"))
-    return Handshake(OneUser(), PEER, settings, START)
+    return Handshake(OneUser(), PEER, Offer(settings), START)
 
 
 def start_ok(properties: dict[str, object] | None = None, password: str = "p\udcff") -> ConnectionStartOk:
@@ -60,13 +68,13 @@ def at(phase: Phase, properties: dict[str, object] | None = None) -> Handshake:
     steps: list[Method] = [start_ok(properties), ConnectionTuneOk(100, 8192, 30), ConnectionOpen("/")]
     handshake.receive_header(PROTOCOL_HEADER)
     while handshake.phase is not phase:
-        handshake.handle(steps.pop(0), START)
+        handshake.handle(steps.pop(0))
     return handshake
 
 
 def test_a_client_comes_through_in_four_steps() -> None:
     handshake = make()
-    [start] = handshake.receive_header(b"AMQP\x00\x00\x09\x01")
+    start = decode_method(handshake.receive_header(b"AMQP\x00\x00\x09\x01"))
     assert isinstance(start, ConnectionStart)
     assert (start.version_major, start.version_minor) == (0, 9)
     assert start.mechanisms == "PLAIN AMQPLAIN"
@@ -76,11 +84,11 @@ def test_a_client_comes_through_in_four_steps() -> None:
         "capabilities": {"basic.nack": True, "x": False},
         "connection_name": "me",
     }
-    assert handshake.handle(start_ok(properties), START) == [ConnectionTune(2047, 131072, 60)]
+    assert decode_method(handshake.handle(start_ok(properties))) == ConnectionTune(2047, 131072, 60)
     assert handshake.user == "alice"
-    assert handshake.handle(ConnectionTuneOk(100, 65536, 30), START) == []
+    assert handshake.handle(ConnectionTuneOk(100, 65536, 30)) == b""
     assert (handshake.channels_max, handshake.frame_size_max, handshake.heartbeat_s) == (100, 65536, 30)
-    assert handshake.handle(ConnectionOpen("/"), START) == [ConnectionOpenOk()]
+    assert decode_method(handshake.handle(ConnectionOpen("/"))) == ConnectionOpenOk()
     assert handshake.is_complete
     assert handshake.vhost == "/"
     assert handshake.mechanism == "PLAIN"
@@ -90,7 +98,7 @@ def test_a_client_comes_through_in_four_steps() -> None:
 
 
 def test_start_lists_the_nine_capabilities_that_clients_look_for() -> None:
-    [start] = make().receive_header(PROTOCOL_HEADER)
+    start = decode_method(make().receive_header(PROTOCOL_HEADER))
     assert isinstance(start, ConnectionStart)
     properties = start.server_properties
     assert properties["capabilities"] == dict.fromkeys(
@@ -103,8 +111,6 @@ def test_start_lists_the_nine_capabilities_that_clients_look_for() -> None:
     )  # fmt: skip
     assert properties["product"] == "RabbitMQ"
     assert properties["cluster_name"] == "warren@test"
-    decoded = ConnectionStart.decode(start.encode())
-    assert decoded == start
 
 
 @pytest.mark.parametrize(
@@ -116,7 +122,7 @@ def test_start_lists_the_nine_capabilities_that_clients_look_for() -> None:
     ],
 )
 def test_older_headers_are_taken(header: bytes, version: tuple[int, int]) -> None:
-    [start] = make().receive_header(header)
+    start = decode_method(make().receive_header(header))
     assert isinstance(start, ConnectionStart)
     assert (start.version_major, start.version_minor) == version
     if version == (8, 0):
@@ -138,14 +144,14 @@ def test_older_headers_are_taken(header: bytes, version: tuple[int, int]) -> Non
 )
 def test_any_other_header_is_refused(header: bytes) -> None:
     handshake = make()
-    assert handshake.receive_header(header) == []
+    assert handshake.receive_header(header) == b""
     assert handshake.phase is Phase.REFUSED
 
 
 def fail(handshake: Handshake, method: Method) -> tuple[AmqpError, bool]:
     """The error of `method`, and whether the peer is told."""
     with pytest.raises(AmqpError) as caught:
-        handshake.handle(method, START + 100)
+        handshake.handle(method)
     return caught.value, handshake.refuse(caught.value, START + 100)
 
 
@@ -192,10 +198,10 @@ def test_limits_beyond_the_proposal_are_answered_with_silence(
 
 def test_the_extremes_of_the_proposal_are_taken() -> None:
     handshake = at(Phase.AWAIT_TUNE_OK)
-    handshake.handle(ConnectionTuneOk(2047, 131072, 65535), START)
+    handshake.handle(ConnectionTuneOk(2047, 131072, 65535))
     assert handshake.heartbeat_s == 65535
     handshake = at(Phase.AWAIT_TUNE_OK)
-    handshake.handle(ConnectionTuneOk(1, 4096, 0), START)
+    handshake.handle(ConnectionTuneOk(1, 4096, 0))
     assert handshake.frame_size_max == 4096
 
 
@@ -239,4 +245,4 @@ def test_nothing_is_taken_after_a_refusal() -> None:
     handshake = at(Phase.AWAIT_START_OK)
     fail(handshake, start_ok({}, "wrong"))
     with pytest.raises(ChannelNumberError):
-        handshake.handle(start_ok(), START)
+        handshake.handle(start_ok())
