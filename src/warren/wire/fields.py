@@ -1,117 +1,232 @@
 """The types of method arguments (0-9-1 §4.2.5): for each, how to read it off a payload and how to write it.
 
-`read` takes the payload and a position, appends what it read and returns where the next argument starts;
-`after` only returns that, and does not look into the argument. Both may raise `IndexError` or `struct.error`
-where the payload ends too early: `Method.decode` catches them.
+    payload | class u16 | method u16 | argument …          up to eight bits side by side share an octet
+
+What is cut short is an `IndexError`, for which `Method.decode` has the words.
 """
 
-import struct
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from warren.errors import FrameError
 from warren.wire.strings import decode_text, encode_long_string, encode_short_string
 from warren.wire.table import decode_table, encode_table
 
+# Class and method.
+_IDS_SIZE = 4
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
 class FieldType:
     """How one type of argument travels."""
 
-    read: Callable[[bytes, int, list[Any]], int]
-    after: Callable[[bytes, int], int]
-    write: Callable[..., bytes]
+    __slots__ = ()
+
+    def read(self, payload: bytes, at: int, values: list[Any]) -> int:
+        """Append the value that stands at `at`; answers where the next argument starts."""
+        raise NotImplementedError
+
+    def after(self, payload: bytes, at: int) -> int:
+        """Where the next argument starts; does not look into this one."""
+        raise NotImplementedError
+
+    def write(self, values: list[Any], at: int, parts: list[bytes]) -> int:
+        """Append the octets of the value at `at`; answers where the values of the next type start."""
+        raise NotImplementedError
 
 
-def bits(count: int) -> FieldType:
-    """Up to eight bits side by side, which share an octet from its low end (0-9-1 §4.2.5.2)."""
-    masks = [1 << place for place in range(count)]
-    used = (1 << count) - 1
-    choices = [tuple(octet & mask != 0 for mask in masks) for octet in range(1 << count)]
+class Bits(FieldType):
+    """Up to eight bits, from the low end of their octet (0-9-1 §4.2.5.2)."""
 
-    def read(payload: bytes, at: int, values: list[Any]) -> int:
-        values += choices[payload[at] & used]
+    __slots__ = ("_choices", "_count")
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._choices = [tuple(octet >> place & 1 != 0 for place in range(count)) for octet in range(256)]
+
+    def read(self, payload: bytes, at: int, values: list[Any]) -> int:
+        """A bool for each bit; those that mean nothing are ignored."""
+        if at >= len(payload):
+            raise IndexError(at)
+        values.extend(self._choices[payload[at]])
         return at + 1
 
-    def write(*values: bool) -> bytes:
+    def after(self, payload: bytes, at: int) -> int:
+        """One octet."""
+        return at + 1
+
+    def write(self, values: list[Any], at: int, parts: list[bytes]) -> int:
+        """One octet for all of them."""
         octet = 0
-        for mask, value in zip(masks, values, strict=True):
-            if value:
-                octet |= mask
-        return bytes((octet,))
-
-    return FieldType(read=read, after=lambda _, at: at + 1, write=write)
-
-
-def _fixed(layout: str) -> FieldType:
-    codec = struct.Struct(layout)
-    unpack_from, size = codec.unpack_from, codec.size
-
-    def read(payload: bytes, at: int, values: list[Any]) -> int:
-        values += unpack_from(payload, at)
-        return at + size
-
-    return FieldType(read=read, after=lambda _, at: at + size, write=codec.pack)
+        for place in range(self._count):
+            if values[at + place]:
+                octet |= 1 << place
+        parts.append(bytes((octet,)))
+        return at + self._count
 
 
-def _read_short_string(payload: bytes, at: int, values: list[Any]) -> int:
-    end = _after_short_string(payload, at)
-    octets = _piece(payload, at + 1, end)
+class Unsigned(FieldType):
+    """A number of so many octets, the highest first."""
+
+    __slots__ = ("_size",)
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def read(self, payload: bytes, at: int, values: list[Any]) -> int:
+        """An int."""
+        if at + self._size > len(payload):
+            raise IndexError(at)
+        number = 0
+        for place in range(self._size):
+            number = (number << 8) + payload[at + place]
+        values.append(number)
+        return at + self._size
+
+    def after(self, payload: bytes, at: int) -> int:
+        """As many octets as it has."""
+        return at + self._size
+
+    def write(self, values: list[Any], at: int, parts: list[bytes]) -> int:
+        """OverflowError for a number that does not fit."""
+        parts.append(values[at].to_bytes(self._size, "big"))
+        return at + 1
+
+
+class ShortString(FieldType):
+    """Up to 255 octets of UTF-8."""
+
+    __slots__ = ()
+
+    def read(self, payload: bytes, at: int, values: list[Any]) -> int:
+        """A str; FrameError for what is not UTF-8."""
+        end = self.after(payload, at)
+        if end > len(payload):
+            raise IndexError(at)
+        try:
+            values.append(payload[at + 1 : end].decode("utf-8"))
+        except UnicodeDecodeError:
+            # RabbitMQ 3.10.8, measured: it blames no method.
+            raise FrameError("Malformed UTF-8 in shortstr", method_index=0) from None
+        return end
+
+    def after(self, payload: bytes, at: int) -> int:
+        """As many octets as the first one says."""
+        if at >= len(payload):
+            raise IndexError(at)
+        return at + 1 + payload[at]
+
+    def write(self, values: list[Any], at: int, parts: list[bytes]) -> int:
+        """AmqpSyntaxError for more than 255 octets."""
+        parts.append(encode_short_string(values[at]))
+        return at + 1
+
+
+class RawShortString(ShortString):
+    """Up to 255 octets of any kind: RabbitMQ does not look into the names of basic.publish."""
+
+    __slots__ = ()
+
+    def read(self, payload: bytes, at: int, values: list[Any]) -> int:
+        """A str that stands for them."""
+        end = self.after(payload, at)
+        if end > len(payload):
+            raise IndexError(at)
+        values.append(decode_text(payload[at + 1 : end]))
+        return end
+
+
+class LongString(FieldType):
+    """Octets of any kind, with their number in four octets."""
+
+    __slots__ = ()
+
+    def read(self, payload: bytes, at: int, values: list[Any]) -> int:
+        """A str that stands for them."""
+        end = self.after(payload, at)
+        if end > len(payload):
+            raise IndexError(at)
+        values.append(decode_text(payload[at + 4 : end]))
+        return end
+
+    def after(self, payload: bytes, at: int) -> int:
+        """As many octets as the first four say."""
+        if at + 4 > len(payload):
+            raise IndexError(at)
+        size = 0
+        for place in range(4):
+            size = (size << 8) + payload[at + place]
+        return at + 4 + size
+
+    def write(self, values: list[Any], at: int, parts: list[bytes]) -> int:
+        """The octets that the str stands for."""
+        parts.append(encode_long_string(values[at]))
+        return at + 1
+
+
+class FieldTable(LongString):
+    """A field table."""
+
+    __slots__ = ()
+
+    def read(self, payload: bytes, at: int, values: list[Any]) -> int:
+        """A dict; FrameError for a malformed table."""
+        end = self.after(payload, at)
+        if end > len(payload):
+            raise IndexError(at)
+        values.append(decode_table(payload, at + 4, end))
+        return end
+
+    def write(self, values: list[Any], at: int, parts: list[bytes]) -> int:
+        """AmqpSyntaxError for an unsuitable key or value."""
+        parts.append(encode_table(values[at]))
+        return at + 1
+
+
+def read_all(field_types: tuple[FieldType, ...], payload: bytes) -> list[Any]:
+    """The arguments in `payload`, which must be there and nothing else; IndexError if not."""
+    values: list[Any] = []
+    at = _IDS_SIZE
+    for found in field_types:
+        field_type: FieldType = found
+        at = field_type.read(payload, at, values)
+    if at != len(payload):
+        raise IndexError(at)
+    return values
+
+
+def is_whole(field_types: tuple[FieldType, ...], payload: bytes) -> bool:
+    """True if the arguments fill `payload`, whatever stands in them."""
+    at = _IDS_SIZE
     try:
-        values.append(octets.decode())
-    except UnicodeDecodeError:
-        # RabbitMQ 3.10.8, measured: it blames no method.
-        raise FrameError("Malformed UTF-8 in shortstr", method_index=0) from None
-    return end
+        for found in field_types:
+            field_type: FieldType = found
+            at = field_type.after(payload, at)
+    except IndexError:
+        return False
+    return at == len(payload)
 
 
-def _read_raw_short_string(payload: bytes, at: int, values: list[Any]) -> int:
-    end = _after_short_string(payload, at)
-    values.append(decode_text(_piece(payload, at + 1, end)))
-    return end
+def write_all(field_types: tuple[FieldType, ...], ids: bytes, values: list[Any]) -> bytes:
+    """The payload with `ids` and then `values`, which are as many as the types take."""
+    parts = [ids]
+    at = 0
+    for found in field_types:
+        field_type: FieldType = found
+        at = field_type.write(values, at, parts)
+    return b"".join(parts)
 
 
-def _read_long_string(payload: bytes, at: int, values: list[Any]) -> int:
-    start, end = at + 4, _after_long_string(payload, at)
-    values.append(decode_text(_piece(payload, start, end)))
-    return end
+def assign(target: object, names: tuple[str, ...], values: list[Any]) -> None:
+    """Set the first attributes among `names` to `values`, of which there are no more than names."""
+    for at in range(len(values)):
+        setattr(target, names[at], values[at])
 
 
-def _read_table(payload: bytes, at: int, values: list[Any]) -> int:
-    start, end = at + 4, _after_long_string(payload, at)
-    if end > len(payload):
-        raise IndexError(end)
-    values.append(decode_table(payload, start, end))
-    return end
-
-
-def _after_short_string(payload: bytes, at: int) -> int:
-    return at + 1 + payload[at]
-
-
-def _after_long_string(payload: bytes, at: int) -> int:
-    size: int = _SIZE.unpack_from(payload, at)[0]
-    return at + 4 + size
-
-
-def _piece(payload: bytes, start: int, end: int) -> bytes:
-    if end > len(payload):
-        raise IndexError(end)
-    return payload[start:end]
-
-
-_SIZE = struct.Struct(">I")
-
-BIT = bits(1)
-OCTET = _fixed(">B")
-SHORT = _fixed(">H")
-LONG = _fixed(">I")
-LONG_LONG = _fixed(">Q")
-SHORT_STRING = FieldType(read=_read_short_string, after=_after_short_string, write=encode_short_string)
-# Any octets: RabbitMQ does not look into the names of basic.publish.
-RAW_SHORT_STRING = FieldType(
-    read=_read_raw_short_string, after=_after_short_string, write=encode_short_string
-)
-LONG_STRING = FieldType(read=_read_long_string, after=_after_long_string, write=encode_long_string)
-TABLE = FieldType(read=_read_table, after=_after_long_string, write=encode_table)
+BIT = Bits(1)
+OCTET = Unsigned(1)
+SHORT = Unsigned(2)
+LONG = Unsigned(4)
+LONG_LONG = Unsigned(8)
+SHORT_STRING = ShortString()
+RAW_SHORT_STRING = RawShortString()
+LONG_STRING = LongString()
+TABLE = FieldTable()

@@ -1,11 +1,10 @@
 """What every AMQP method can do; `methods.py` lists them."""
 
-import struct
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from warren.errors import AmqpError, FrameError
 from warren.wire.erlang import octets_written
-from warren.wire.fields import BIT, FieldType, bits
+from warren.wire.fields import BIT, Bits, FieldType, assign, is_whole, read_all, write_all
 
 
 @dataclass_transform(eq_default=True)
@@ -23,8 +22,9 @@ class MethodType(type):
                 settings["index"] >> 16,
                 settings["index"] & 0xFFFF,
             )
+            namespace["_ids"] = settings["index"].to_bytes(4, "big")
             namespace["_defaults"] = tuple(defaults.items())
-            namespace["_codecs"] = _codecs({name: hint.__metadata__[0] for name, hint in fields.items()})
+            namespace["_field_types"] = _together([hint.__metadata__[0] for hint in fields.values()])
             namespace["fields"] = tuple(fields)
         namespace["__slots__"] = tuple(fields)
         return super().__new__(mcs, class_name, bases, namespace)
@@ -43,13 +43,14 @@ class Method(metaclass=MethodType):
     is_from_server: ClassVar[bool] = False
     fields: ClassVar[tuple[str, ...]]
     _defaults: ClassVar[tuple[tuple[str, Any], ...]]
-    _codecs: ClassVar[tuple[tuple[tuple[str, ...], FieldType], ...]]
+    # What to read and write one after the other.
+    _field_types: ClassVar[tuple[FieldType, ...]]
+    _ids: ClassVar[bytes]
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        if len(values) > len(self._defaults):
-            raise TypeError(f"{self.name} has {len(self._defaults)} arguments, not {len(values)}")
-        for (field, _), value in zip(self._defaults, values, strict=False):
-            setattr(self, field, value)
+        if len(values) > len(self.fields):
+            raise TypeError(f"{self.name} has {len(self.fields)} arguments, not {len(values)}")
+        assign(self, self.fields, list(values))
         for field, default in self._defaults[len(values) :]:
             value = named.pop(field, default)
             # Each method gets a table of its own.
@@ -60,45 +61,26 @@ class Method(metaclass=MethodType):
     @classmethod
     def decode(cls, payload: bytes) -> Self:
         """The method in the payload of a method frame, which starts with the method's own numbers."""
-        values: list[Any] = []
-        at = 4
+        method = cls.__new__(cls)
         try:
-            for _, field_type in cls._codecs:
-                at = field_type.read(payload, at, values)
-        except (IndexError, struct.error):
-            at = -1
+            assign(method, cls.fields, read_all(cls._field_types, payload))
+        except IndexError:
+            raise cls._not_decoded(payload) from None
         except AmqpError as error:
             # RabbitMQ looks into an argument only when all of them are there.
-            if cls._is_whole(payload):
-                error.method_index = cls.index if error.method_index is None else error.method_index
-                raise
-            at = -1
-        if at != len(payload):
-            raise FrameError(f"cannot decode {octets_written(payload[4:])}", method_index=cls.index)
-        method = cls.__new__(cls)
-        for name, value in zip(cls.fields, values, strict=True):
-            setattr(method, name, value)
+            if not is_whole(cls._field_types, payload):
+                raise cls._not_decoded(payload) from None
+            error.method_index = cls.index if error.method_index is None else error.method_index
+            raise
         return method
 
     @classmethod
-    def _is_whole(cls, payload: bytes) -> bool:
-        at = 4
-        try:
-            for _, field_type in cls._codecs:
-                at = field_type.after(payload, at)
-        except (IndexError, struct.error):
-            return False
-        return at == len(payload)
+    def _not_decoded(cls, payload: bytes) -> FrameError:
+        return FrameError(f"cannot decode {octets_written(payload[4:])}", method_index=cls.index)
 
     def encode(self) -> bytes:
         """The payload of a method frame, numbers included."""
-        parts = [self.index.to_bytes(4, "big")]
-        for names, field_type in self._codecs:
-            if len(names) == 1:
-                parts.append(field_type.write(getattr(self, names[0])))
-            else:
-                parts.append(field_type.write(*[getattr(self, name) for name in names]))
-        return b"".join(parts)
+        return write_all(self._field_types, self._ids, [getattr(self, field) for field in self.fields])
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
@@ -112,18 +94,18 @@ class Method(metaclass=MethodType):
         return f"{type(self).__name__}({shown})"
 
 
-def _codecs(field_types: dict[str, FieldType]) -> tuple[tuple[tuple[str, ...], FieldType], ...]:
-    """What to read and write one after the other: a field each, or all the bits that stand side by side."""
-    codecs: list[tuple[tuple[str, ...], FieldType]] = []
-    together: list[str] = []
-    for name, field_type in field_types.items():
+def _together(field_types: list[FieldType]) -> tuple[FieldType, ...]:
+    """`field_types` with one for all the bits that stand side by side."""
+    together: list[FieldType] = []
+    count = 0
+    for field_type in field_types:
         if field_type is BIT:
-            together.append(name)
+            count += 1
             continue
-        if together:
-            codecs.append((tuple(together), bits(len(together))))
-            together = []
-        codecs.append(((name,), field_type))
-    if together:
-        codecs.append((tuple(together), bits(len(together))))
-    return tuple(codecs)
+        if count:
+            together.append(Bits(count))
+            count = 0
+        together.append(field_type)
+    if count:
+        together.append(Bits(count))
+    return tuple(together)
