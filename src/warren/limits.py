@@ -80,7 +80,10 @@ BROKEN_CLOSING_MS = 1_000
 CONSUMER_TIMEOUT_CHECK_MS = 60_000
 
 # --- fairness -----------------------------------------------------------------------------------
-# Frames of one connection that are obeyed before others get their turn: some 150 µs of small messages.
-WORK_PER_TURN_MAX = 1_000
-# What any other method counts for, in frames of small messages: a declaration takes about so much longer.
-COLD_METHOD_WORK = 200
+# Frames of one connection that are obeyed before others get their turn: some 100 µs of small messages. Each
+# copy of a message and each delivery settled counts as one more.
+WORK_PER_TURN_MAX = 800
+# What any other method counts for, in frames of messages.
+METHOD_WORK = 60
+# What a declaration counts for, or a step of a handshake: a turn's work.
+DECLARATION_WORK = 800

@@ -32,6 +32,7 @@ cpdef Delivery new_delivery(Queue queue, Message message, uint64_t position)
 
 cdef class QueueHost:
     cdef public int64_t now
+    cdef public int64_t work
 
     cpdef dead_letter(self, Queue queue, Message message, str reason)
     cpdef wake_at(self, Queue queue, int64_t when)

@@ -73,9 +73,12 @@ def new_delivery(queue: "Queue", message: Message, position: int) -> Delivery:
 class QueueHost:
     """Port: what a queue needs from the virtual host that it lives in."""
 
-    __slots__ = ("now",)
+    __slots__ = ("now", "work")
 
     def __init__(self, now: int) -> None:
+        # What the turn that is going on has done beside obeying frames one by one, in frames: copies of a
+        # message, deliveries settled at once, methods that take long. Whoever begins a turn sets it to 0.
+        self.work = 0
         # Unix time in milliseconds, as of the read or the timer that is being handled.
         self.now = now
 

@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
+from warren.queues.queue cimport QueueHost
 from warren.session.outbox cimport Outbox
 from warren.session.publisher cimport Publisher
 from warren.session.subscriber cimport Subscriber
@@ -13,7 +14,8 @@ cdef int _BODY
 cdef uint32_t _PUBLISH
 cdef uint32_t _ACK
 cdef int _ACKNOWLEDGE
-cdef int _COLD_WORK
+cdef int _METHOD_WORK
+cdef int _DECLARATION_WORK
 cdef Py_ssize_t _ACK_SIZE
 cdef Py_ssize_t _HEAD_SIZE
 
@@ -22,6 +24,7 @@ cdef class Channel:
     cdef readonly bint is_closing
     cdef readonly bint is_closed
     cdef readonly Subscriber subscriber
+    cdef QueueHost _host
     cdef Outbox _outbox
     cdef Throttle _throttle
     cdef Publisher _publisher
@@ -32,12 +35,9 @@ cdef class Channel:
     cdef list _held
     cdef Py_ssize_t _held_size
     cdef bint _is_waiting
-    cdef int _work
     cdef uint32_t _method_index
 
     cpdef handle(self, FrameReader reader)
-    @cython.locals(work=cython.int)
-    cpdef int take_work(self)
     @cython.locals(kind=cython.int, data=bytes, octets='const unsigned char*', at=Py_ssize_t, index=uint32_t, tag=uint64_t)
     cdef _handle(self, FrameReader reader)
     cdef _handle_later(self, FrameReader reader)

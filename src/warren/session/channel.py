@@ -17,7 +17,8 @@ from warren.errors import (
     FrameError,
     PreconditionFailed,
 )
-from warren.limits import COLD_METHOD_WORK
+from warren.limits import DECLARATION_WORK, METHOD_WORK
+from warren.queues.queue import QueueHost
 from warren.session.closing import close_text
 from warren.session.confirms import Confirms
 from warren.session.consuming import Consuming
@@ -41,7 +42,8 @@ _BODY = BODY
 _PUBLISH = methods.BasicPublish.index
 _ACK = methods.BasicAck.index
 _ACKNOWLEDGE = ACKNOWLEDGE
-_COLD_WORK = COLD_METHOD_WORK
+_METHOD_WORK = METHOD_WORK
+_DECLARATION_WORK = DECLARATION_WORK
 _ACK_SIZE = 13
 _HEAD_SIZE = 7
 
@@ -55,13 +57,13 @@ class Channel:
         "_declarations",
         "_held",
         "_held_size",
+        "_host",
         "_is_waiting",
         "_method_index",
         "_outbox",
         "_publisher",
         "_rules",
         "_throttle",
-        "_work",
         "is_closed",
         "is_closing",
         "number",
@@ -75,6 +77,7 @@ class Channel:
         # True when the number may be used again.
         self.is_closed = False
         self.subscriber = parts.subscriber
+        self._host = parts.host
         self._outbox = parts.outbox
         self._throttle = parts.throttle
         self._publisher = parts.publisher
@@ -87,8 +90,6 @@ class Channel:
         self._held: list[bytes] = []
         self._held_size = 0
         self._is_waiting = False
-        # What `take_work` answers next.
-        self._work = 0
         # The method to blame for an exception: class id << 16 | method id.
         self._method_index = 0
         self._publisher.size_max = parts.message_size_max
@@ -116,12 +117,6 @@ class Channel:
         except AmqpError as error:
             self._blame(error)
             raise
-
-    def take_work(self) -> int:
-        """What was done since the last time beside frames of messages and acknowledgements, in frames."""
-        work = self._work
-        self._work = 0
-        return work
 
     def resume(self) -> None:
         """Go on with the frames that were held."""
@@ -214,13 +209,14 @@ class Channel:
         self._outbox.method(self.number, close)
 
     def _dispatch(self, method: Method) -> None:
-        self._work += _COLD_WORK
+        self._host.work += _METHOD_WORK
         handler = _HANDLERS.get(type(method))
         if handler is not None:
             handler(self, method)
         elif self._consuming.handles(method):
             self._consuming.handle(method)
         elif self._declarations.handles(method):
+            self._host.work += _DECLARATION_WORK
             self._run(self._declarations.handle(method))
         else:
             raise CommandInvalid("unimplemented method")
@@ -333,6 +329,7 @@ def _u64(octets: bytes, at: int) -> int:
 class ChannelParts:
     """What a channel is put together from."""
 
+    host: QueueHost
     outbox: Outbox
     throttle: Throttle
     publisher: Publisher

@@ -10,7 +10,7 @@ from warren.wire.frames cimport FrameReader
 cdef int _HEARTBEAT
 cdef int _METHOD
 cdef int _WORK_MAX
-cdef int _COLD_WORK
+cdef int _DECLARATION_WORK
 
 cdef class Connection:
     cdef readonly object server
@@ -48,5 +48,5 @@ cdef class Connection:
     @cython.locals(reader=FrameReader, number=cython.int, channel=Channel, work=cython.int)
     cdef _obey(self)
     @cython.locals(channel=Channel)
-    cdef _obey_other(self, FrameReader reader)
+    cdef int _obey_other(self, FrameReader reader) except -1
     cdef _forget(self, Channel channel)

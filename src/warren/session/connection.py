@@ -38,7 +38,7 @@ from warren.wire.frames import HEARTBEAT, METHOD, FrameReader
 from warren.wire.methods import decode_method
 
 _WORK_MAX = limits.WORK_PER_TURN_MAX
-_COLD_WORK = limits.COLD_METHOD_WORK
+_DECLARATION_WORK = limits.DECLARATION_WORK
 _HEARTBEAT = HEARTBEAT
 _METHOD = METHOD
 _CHANNEL_OPEN = methods.ChannelOpen.index
@@ -146,6 +146,7 @@ class Connection:
         try:
             if self._is_open:
                 self._vhost.now = now
+                self._vhost.work = 0
                 if data:
                     self._reader.feed(data)
                 self._obey()
@@ -293,14 +294,12 @@ class Connection:
                 and self._is_open
             ):
                 channel.handle(reader)
-                work -= channel.take_work()
                 if channel.is_closed:
                     self._forget(channel)
             else:
-                self._obey_other(reader)
-                work -= _COLD_WORK
-            if work <= 0:
-                self.has_more = True
+                work -= self._obey_other(reader)
+            if work <= 0 or (self._is_open and work <= self._vhost.work):
+                self.has_more = reader.has_more()
                 return
 
     def _pass_over(self) -> None:
@@ -312,8 +311,8 @@ class Connection:
         except AmqpError as error:
             self._fail(error)
 
-    def _obey_other(self, reader: FrameReader) -> None:
-        """A frame that is not for the channel of the frame before."""
+    def _obey_other(self, reader: FrameReader) -> int:
+        """A frame that is not for the channel of the frame before; answers what it counts for beside that."""
         if not self._is_open:
             self._obey_unopened(reader)
         elif reader.kind == _HEARTBEAT:
@@ -327,8 +326,10 @@ class Connection:
             else:
                 self._channel = channel
                 channel.handle(reader)
-            if channel.is_closed:
-                self._forget(channel)
+                if channel.is_closed:
+                    self._forget(channel)
+                return 0
+        return _DECLARATION_WORK
 
     def _obey_unopened(self, reader: FrameReader) -> None:
         """A frame of the handshake, or one that came too late."""

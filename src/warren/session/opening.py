@@ -38,6 +38,7 @@ def open_channel(connection: "Connection", number: int) -> Channel:
         check_timeouts=connection.check_timeouts,
     )
     parts = ChannelParts(
+        host=vhost,
         outbox=outbox,
         throttle=connection.throttle,
         publisher=Publisher(vhost, outbox, number, rules.admit),

@@ -121,6 +121,7 @@ class Subscriber:
 
     def settle_all(self, deliveries: list[Delivery], how: int) -> None:
         """Settle `deliveries`, which are unacked no longer, in order."""
+        self._host.work += len(deliveries)
         was_limited = self._is_limited(len(deliveries))
         waiting: list[Subscription] = []
         queues: list[Queue] = []

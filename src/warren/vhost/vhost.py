@@ -66,6 +66,7 @@ class VirtualHost(QueueHost):
             queue: Queue = destination  # type: ignore[assignment]
             outcome |= queue.publish(message, confirmation, sequence)
         self.routed_count += 1
+        self.work += len(destinations)
         return outcome
 
     def generation(self) -> int:

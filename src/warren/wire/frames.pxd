@@ -25,6 +25,7 @@ cdef class FrameReader:
     @cython.locals(data=bytes, octets='const unsigned char*', at=Py_ssize_t, left=Py_ssize_t,
                    size=Py_ssize_t, length=uint32_t)
     cpdef bint advance(self) except -1
+    cpdef bint has_more(self) except -1
     @cython.locals(octets='const unsigned char*')
     cpdef bytes payload(self)
     cdef _use(self, bytes data, Py_ssize_t position)

@@ -82,6 +82,13 @@ class FrameReader:
             self._refuse_end(octets[at + size + _HEAD_SIZE])
         return True
 
+    def has_more(self) -> bool:
+        """True if octets were fed that were not stepped through yet; else they are let go of."""
+        if self._position < self._end or self._rest is not None:
+            return True
+        self._use(b"", 0)
+        return False
+
     def payload(self) -> bytes:
         """A copy of the payload of the frame under the cursor."""
         octets = self.data

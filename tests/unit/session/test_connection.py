@@ -3,6 +3,7 @@
 import pytest
 from tests.unit.session.client import Broker, Client, call, frame, parse, publication
 
+from warren import limits
 from warren.errors import ConnectionForced
 from warren.session.connection import State
 from warren.session.heartbeat import HEARTBEAT_FRAME
@@ -329,3 +330,38 @@ def test_turns_keep_the_order_of_what_was_read() -> None:
     say_in_turns(client, octets[:70_001], octets[70_001:])
     queue = broker.domain.vhost.queues["q"]
     assert [int(queue.get().message.body) for _ in range(3_000)] == list(range(3_000))
+
+
+def turns_for(client: Client, octets: bytes) -> int:
+    """How many turns it takes to obey `octets`, which came in one read."""
+    client.connection.receive(octets, client.now)
+    turns = 1
+    while client.connection.has_more:
+        client.connection.go_on(client.now)
+        turns += 1
+    return turns
+
+
+def test_copies_for_many_queues_count_as_work_of_the_turn() -> None:
+    _, client = opened()
+    for number in range(200):
+        name = f"q{number}"
+        client.send(
+            call(methods.QueueDeclare(queue=name)), call(methods.QueueBind(queue=name, exchange="amq.fanout"))
+        )
+    few = turns_for(client, publication("q", b"x") * 100)
+    many = turns_for(client, publication("", b"x", exchange="amq.fanout") * 100)
+    assert few == 1
+    assert many >= 100 * 200 // limits.WORK_PER_TURN_MAX
+
+
+def test_deliveries_settled_at_once_count_as_work_of_the_turn() -> None:
+    _, client = opened()
+    client.send(call(methods.BasicConsume(queue="q")), publication("q", b"x") * 2_000)
+    settle = call(methods.BasicAck(0, True)) + publication("q", b"x")
+    assert turns_for(client, settle) == 2
+
+
+def test_a_turn_has_one_declaration() -> None:
+    _, client = opened()
+    assert turns_for(client, call(methods.QueueDeclare(queue="q")) * 5) == 5
