@@ -81,7 +81,8 @@ def warren(executable: Path) -> Iterator[Broker]:
     """`warren serve` from the environment in which `executable` is installed."""
     directory = Path(tempfile.mkdtemp(prefix="warren-bench-"))
     port = free_port()
-    command = [str(executable), "serve", "--data-dir", str(directory / "data"), "--port", str(port)]
+    command = [str(executable.absolute()), "serve", "--port", str(port)]
+    command += ["--data-dir", str(directory / "data")]
     command += ["--management-port", "0", "--prometheus-port", "0"]
     server = _start(command, dict(os.environ), directory)
     try:
@@ -100,7 +101,7 @@ def warren(executable: Path) -> Iterator[Broker]:
 def build_of(executable: Path) -> str:
     """Warren's version, and whether the environment of `executable` holds it compiled."""
     code = "import warren, warren.wire.frames as f; print(warren.__version__, f.__file__.endswith('.so'))"
-    python = executable.parent / "python"
+    python = executable.absolute().parent / "python"
     answer = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False, cwd="/")
     version, _, is_compiled = answer.stdout.strip().partition(" ")
     return f"{version or 'unknown'} {'compiled' if is_compiled == 'True' else 'interpreted'}"

@@ -9,7 +9,7 @@ from warren.cli.perf import capacity
 from warren.cli.perf.crew import LoadFailed, Observer
 from warren.cli.perf.link import BrokerRefused
 from warren.cli.perf.load import Load
-from warren.cli.perf.report import as_json, print_progress, table
+from warren.cli.perf.report import as_json, print_progress, print_setup, table
 from warren.cli.perf.result import Result, traffic_result
 from warren.cli.perf.traffic import run_traffic
 from warren.cli.perf.uri import DEFAULT_URI, Target, parse_uri
@@ -97,7 +97,7 @@ DURATION = seconds_option("--duration", "seconds measured", 5.0)
 def _report(common: dict[str, Any], measure: Callable[[Target, Observer], Result]) -> None:
     """Measure, and print what was found."""
     pids = common["broker_pid"]
-    observer = Observer(pids) if common["is_quiet"] else Observer(pids, print_progress)
+    observer = Observer(pids) if common["is_quiet"] else Observer(pids, print_progress, print_setup)
     try:
         result = measure(parse_uri(common["uri"]), observer)
     except (LoadFailed, BrokerRefused, OSError, ValueError) as error:

@@ -14,6 +14,8 @@ from warren.cli.perf.board import Board, Phase, Seat, Totals
 from warren.cli.perf.usage import Usage, usage
 
 SETUP_S_MAX = 300
+SETUP_PROGRESS_S = 5.0
+ROUND_S_MAX = 60
 STOP_S_MAX = 60
 PROGRESS_S = 1.0
 _POLL_S = 0.001
@@ -37,10 +39,12 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Whose processor time is the broker's, and who is told every second what was and what is."""
+    """Whose processor time is the broker's; who is told every second what was and what is, and, while a
+    large load is set up or taken down, how far that is."""
 
     broker_pids: Sequence[int] = ()
     on_progress: Callable[[Moment, Moment], None] = lambda before, now: None
+    on_setup: Callable[[str], None] = lambda text: None
 
 
 # A member is called in its own process with its seat at the board. It sets itself up and
@@ -70,8 +74,11 @@ class Crew(Generic[Report]):
 
     def start(self, warmup_s: float) -> None:
         """Wait until all are ready, and let them begin."""
+        begun_s = time.monotonic()
         for pipe in self._pipes:
-            self._receive(pipe, SETUP_S_MAX)
+            while not pipe.poll(SETUP_PROGRESS_S) and time.monotonic() - begun_s < SETUP_S_MAX:
+                self._observer.on_setup(f"connecting for {time.monotonic() - begun_s:.0f} s")
+            self._receive(pipe, 0)
         now_ns = time.monotonic_ns()
         self.board.start_ns = now_ns
         self.board.measured_from_ns = now_ns + int(warmup_s * 1e9)
@@ -90,6 +97,14 @@ class Crew(Generic[Report]):
             if now.at_s - before.at_s >= PROGRESS_S:
                 self._observer.on_progress(before, now)
                 before = now
+
+    def await_published(self, count: int) -> None:
+        """Return once `count` messages have been published."""
+        give_up_s = time.monotonic() + ROUND_S_MAX
+        while self.board.totals().published < count:
+            if time.monotonic() > give_up_s:
+                raise LoadFailed(f"{count:,} messages were not published within {ROUND_S_MAX} seconds")
+            self.watch(_POLL_S)
 
     def moment(self) -> Moment:
         """What has been done, and what it has cost, up to now."""

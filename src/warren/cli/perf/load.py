@@ -53,6 +53,15 @@ class Load:
         return self.queues if self.exchange_type == "fanout" else 1
 
     @property
+    def round(self) -> int:
+        """How many publishes it takes until each producer has written to all that it writes to in turn.
+
+        Also until `waiting` messages wait. Before that a broker has not yet met all that it will meet.
+        """
+        routes = self.bindings or max(1, self.queues // self.producers)
+        return max(self.producers * routes, self.waiting)
+
+    @property
     def in_flight_limit(self) -> int:
         """How many deliveries may be on their way; without consumers there is no limit."""
         if not self.consumers:

@@ -61,6 +61,11 @@ def print_progress(before: Moment, now: Moment) -> None:
     print("  " + ", ".join(parts), file=sys.stderr, flush=True)
 
 
+def print_setup(text: str) -> None:
+    """One line on standard error."""
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
 def _row(name: str, value: float) -> tuple[str, str, str]:
     for ending in sorted(UNITS, key=len, reverse=True):
         if name.endswith(ending):

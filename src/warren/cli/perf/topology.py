@@ -1,6 +1,7 @@
 """The queues, exchange and bindings of a load: declared before it, deleted after it."""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from warren.cli.perf.link import Link
@@ -20,6 +21,8 @@ from warren.wire.methods import (
 )
 
 CHANNEL = 1
+# So many things are declared between two words about it.
+_PART = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +64,13 @@ def routes(load: Load, names: Names, producer: int) -> list[tuple[str, str]]:
     return [("", names.queue(number)) for number in load.producer_queues(producer)]
 
 
-def declare(link: Link, load: Load, names: Names) -> None:
-    """Declare all of it on channel 1 of `link`."""
+def declare(link: Link, load: Load, names: Names, tell: Callable[[str], None] = lambda text: None) -> None:
+    """Declare all of it on channel 1 of `link`; `tell` is told how far that is, if it is much."""
     durable = load.is_persistent
     queues: list[Method] = [
         QueueDeclare(queue=names.queue(number), durable=durable) for number in range(load.queues)
     ]
-    link.call_many(CHANNEL, queues, QueueDeclareOk)
+    _call_all(link, queues, QueueDeclareOk, lambda count: tell(f"queues declared: {count}"))
     if not load.exchange_type:
         return
     exchange = ExchangeDeclare(exchange=names.exchange, type=load.exchange_type, durable=durable)
@@ -76,15 +79,22 @@ def declare(link: Link, load: Load, names: Names) -> None:
         QueueBind(queue=names.queue(number % load.queues), exchange=names.exchange, routing_key=key)
         for number, key in enumerate(_binding_keys(load, names))
     ]
-    link.call_many(CHANNEL, bindings, QueueBindOk)
+    _call_all(link, bindings, QueueBindOk, lambda count: tell(f"queues bound: {count}"))
 
 
-def delete(link: Link, load: Load, names: Names) -> None:
-    """Delete all of it."""
+def delete(link: Link, load: Load, names: Names, tell: Callable[[str], None] = lambda text: None) -> None:
+    """Delete all of it; `tell` as in `declare`."""
     queues: list[Method] = [QueueDelete(queue=names.queue(number)) for number in range(load.queues)]
     if load.exchange_type:
         link.call(CHANNEL, ExchangeDelete(exchange=names.exchange), ExchangeDeleteOk)
-    link.call_many(CHANNEL, queues, QueueDeleteOk)
+    _call_all(link, queues, QueueDeleteOk, lambda count: tell(f"queues deleted: {count}"))
+
+
+def _call_all(link: Link, methods: list[Method], answer: type[Method], tell: Callable[[str], None]) -> None:
+    for start in range(0, len(methods), _PART):
+        link.call_many(CHANNEL, methods[start : start + _PART], answer)
+        if len(methods) > _PART:
+            tell(f"{min(start + _PART, len(methods)):,} of {len(methods):,}")
 
 
 def _binding_keys(load: Load, names: Names) -> list[str]:

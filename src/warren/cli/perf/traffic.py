@@ -17,43 +17,55 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What happened between the two ends of the measured window, and the latencies within it."""
+    """The ends of the measured windows, which lie behind one another, and the latencies within them all."""
 
     load: Load
-    start: Moment
-    end: Moment
+    moments: tuple[Moment, ...]
     latencies: Latencies
 
+    @property
+    def start(self) -> Moment:
+        """When the first window began."""
+        return self.moments[0]
 
-def run_traffic(load: Load, observer: Observer) -> Traffic:
-    """Run `load` and measure it."""
+    @property
+    def end(self) -> Moment:
+        """When the last window ended."""
+        return self.moments[-1]
+
+
+def run_traffic(load: Load, observer: Observer, *, windows: int = 1) -> Traffic:
+    """Run `load` and measure it, `windows` times without setting it up again."""
     admin = Link(load.target)
     admin.open_channel(CHANNEL)
     names = names_for(load)
     try:
-        declare(admin, load, names)
+        declare(admin, load, names, observer.on_setup)
         crew = Crew([partial(join, load, names, assignment) for assignment in assignments(load)], observer)
         try:
-            return _measure(load, crew)
+            return _measure(load, crew, windows)
         finally:
             crew.end()
-            delete(admin, load, names)
+            delete(admin, load, names, observer.on_setup)
     finally:
         admin.close()
 
 
-def _measure(load: Load, crew: Crew[Latencies]) -> Traffic:
+def _measure(load: Load, crew: Crew[Latencies], windows: int) -> Traffic:
     """Warm up, measure, let what is in flight arrive, stop."""
     crew.start(load.warmup_s)
     crew.watch(load.warmup_s)
-    start = crew.moment()
-    crew.watch(load.duration_s)
-    end = crew.moment()
+    if not load.rate:
+        crew.await_published(load.round)
+    moments = [crew.moment()]
+    for _ in range(windows):
+        crew.watch(load.duration_s)
+        moments.append(crew.moment())
     _drain(load, crew)
     latencies = Latencies()
     for report in crew.stop():
         latencies.merge(report)
-    return Traffic(load, start, end, latencies)
+    return Traffic(load, tuple(moments), latencies)
 
 
 def _drain(load: Load, crew: Crew[Latencies]) -> None:

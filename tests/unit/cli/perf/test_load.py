@@ -30,6 +30,23 @@ def test_larger_messages_are_fewer_in_flight() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "publishes"),
+    [
+        ({}, 1),
+        ({"queues": 100}, 100),
+        ({"queues": 100, "producers": 10}, 100),
+        ({"queues": 2, "producers": 10}, 10),
+        ({"producers": 3, "exchange_type": "topic", "bindings": 7}, 21),
+        ({"waiting": 50, "ack_every": 1, "prefetch": 1}, 50),
+    ],
+)
+def test_a_round_is_as_long_as_it_takes_to_write_to_everything(
+    settings: dict[str, object], publishes: int
+) -> None:
+    assert Load(target=TARGET, **settings).round == publishes  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
     "settings",
     [
         {"producers": 0},
