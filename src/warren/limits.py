@@ -5,8 +5,8 @@
 FRAME_SIZE_MIN = 4096
 # Proposed in connection.tune; RabbitMQ's default, and what clients are tested with.
 FRAME_SIZE_MAX = 131_072
-# Before connection.tune-ok nobody is known: as RabbitMQ 4.1, large enough for OAuth tokens.
-FRAME_SIZE_HANDSHAKE = 8192
+# Before connection.tune-ok nobody is known: 0-9-1 §4.2.3, frame-min-size, as RabbitMQ 3.10.8.
+FRAME_SIZE_HANDSHAKE = 4096
 # A frame is its payload and 8 octets: type, channel, size and the end octet.
 FRAME_OVERHEAD = 8
 # Tables inside tables: RabbitMQ takes 14,000 levels; no client needs ten, and our decoder recurses.

@@ -7,7 +7,7 @@ cdef Py_ssize_t _BODY_OVERHEAD
 cdef class Message:
     cdef readonly bytes address
     cdef readonly bytes content
-    cdef readonly int64_t published_at
+    cdef public int64_t published_at
     cdef readonly uint32_t header_size
     cdef public uint16_t channel
     cdef public uint8_t flags

@@ -48,6 +48,7 @@ cdef class ClassicQueue(Queue):
     cpdef requeue(self, Delivery delivery)
     cpdef reject(self, Delivery delivery)
     cpdef consumer_ready(self, Consumer consumer)
+    cpdef unpark(self, Consumer consumer)
     cdef _hand_out(self, Consumer consumer, Delivery delivery)
     cdef _count_out(self, Delivery delivery)
     cdef _count_back(self, Delivery delivery)

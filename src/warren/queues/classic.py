@@ -201,6 +201,10 @@ class ClassicQueue(Queue):
         if self._consumers.unpark(consumer) and self._ready.count:
             self.pump()
 
+    def unpark(self, consumer: Consumer) -> None:
+        """Let `consumer`, parked before, take its turn again; `pump` hands out what is ready."""
+        self._consumers.unpark(consumer)
+
     def touch(self) -> None:
         """It was declared again: x-expires starts anew."""
         self._used_at = self._host.now

@@ -278,12 +278,22 @@ class Channel:
         if not method.requeue:
             raise AmqpNotImplemented("requeue=false")
         self._outbox.method(self.number, methods.BasicRecoverOk())
-        self.subscriber.recover()
+        self._requeue()
 
     def _recover_async(self, method: methods.BasicRecoverAsync) -> None:
         if not method.requeue:
             raise AmqpNotImplemented("requeue=false")
-        self.subscriber.recover()
+        self._requeue()
+
+    def _requeue(self) -> None:
+        """Requeue what is unsettled, beside what is to be settled at commit (RabbitMQ 3.10.8, measured)."""
+        transaction = self._publisher.transaction
+        if transaction is None:
+            self.subscriber.recover()
+        else:
+            unacked = self.subscriber.unacked
+            tags = unacked.tags(0, True, transaction.settled)
+            self.subscriber.settle_all([unacked.take(tag) for tag in tags], REQUEUE)
 
     def _confirm_select(self, method: methods.ConfirmSelect) -> None:
         if self.is_transactional:

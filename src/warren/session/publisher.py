@@ -194,7 +194,8 @@ class Publisher:
         )
 
     def publish_committed(self, message: Message, is_mandatory: bool) -> None:
-        """Publish what a transaction held back."""
+        """Publish what a transaction held back; its time to live begins now."""
+        message.published_at = self._vhost.now
         if self._vhost.publish(message, None, 0) == _UNROUTED and is_mandatory:
             self._return(message)
 

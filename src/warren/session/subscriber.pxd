@@ -22,11 +22,13 @@ cdef class Subscriber:
     cdef bint _sends_cancel
     cdef Py_ssize_t _prefetch
     cdef dict _consumers
+    cdef Py_ssize_t _got_count
     cdef list _held_cancels
 
     cpdef settle(self, uint64_t tag, bint multiple, int how)
     @cython.locals(was_limited=bint, delivery=Delivery, consumer=Subscription, waiting=list, queues=list)
     cpdef settle_all(self, list deliveries, int how)
+    @cython.locals(consumer=Subscription, queue=ClassicQueue)
     cpdef resume(self)
     cdef int64_t now(self)
     @cython.locals(was_limited=bint, consumer=Subscription)
@@ -34,6 +36,8 @@ cdef class Subscriber:
     @cython.locals(queue=Queue)
     cdef _finish(self, Delivery delivery, int how)
     cdef bint _is_limited(self, Py_ssize_t settled)
+    cdef bint _has_room(self)
+    cdef _serve(self, Subscription consumer)
 
 cdef class Subscription(Consumer):
     cdef Subscriber _subscriber
@@ -43,7 +47,7 @@ cdef class Subscription(Consumer):
     cdef readonly Py_ssize_t prefetch
     cdef public Py_ssize_t unsettled
 
-    @cython.locals(subscriber=Subscriber, limit=Py_ssize_t)
+    @cython.locals(subscriber=Subscriber)
     cpdef bint is_ready(self) except -1
     @cython.locals(subscriber=Subscriber)
     cpdef deliver(self, Delivery delivery)

@@ -27,7 +27,7 @@ class Subscriber:
     """What one channel consumes."""
 
     __slots__ = (
-        "_consumers",
+        "_consumers", "_got_count",
         "_held_cancels", "_host", "_prefetch", "_sends_cancel", "channel_number", "is_flowing", "outbox",
         "prefetch_max", "unacked",
     )  # fmt: skip
@@ -44,7 +44,10 @@ class Subscriber:
         self._sends_cancel = sends_cancel
         # basic.qos without global: what each consumer that comes next may have unsettled.
         self._prefetch = 0
+        # By tag; while the whole channel is limited, the one that was served longest ago comes first.
         self._consumers: dict[str, Subscription] = {}
+        # How many of the unsettled came by basic.get, which no limit counts.
+        self._got_count = 0
         # The tags of consumers whose end the client is not told yet; None while it is told at once.
         self._held_cancels: list[str] | None = None
 
@@ -101,7 +104,11 @@ class Subscriber:
         if delivery is None:
             return False
         delivery.delivered_at = self._host.now
-        tag = self.unacked.next_tag() if no_ack else self.unacked.add(delivery)
+        if no_ack:
+            tag = self.unacked.next_tag()
+        else:
+            tag = self.unacked.add(delivery)
+            self._got_count += 1
         message = delivery.message
         after = queue.message_count.to_bytes(4, "big")
         size = len(_GET_OK_IDS) + 9 + len(message.address) + len(after)
@@ -130,26 +137,36 @@ class Subscriber:
             self._finish(delivery, how)
             if how > _REJECT and delivery.queue not in queues:
                 queues.append(delivery.queue)
-            if consumer is not None:
-                consumer.unsettled -= 1
-                if consumer.is_parked and consumer not in waiting:
-                    waiting.append(consumer)
+            if consumer is None:
+                self._got_count -= 1
+                continue
+            consumer.unsettled -= 1
+            if consumer.is_parked and consumer not in waiting:
+                waiting.append(consumer)
         for queue in queues:
             queue.pump()
-        for consumer in waiting:
-            consumer.queue.consumer_ready(consumer)
         if was_limited:
             self.resume()
+            return
+        for consumer in waiting:
+            consumer.queue.consumer_ready(consumer)
 
     def recover(self) -> None:
         """Requeue everything that is unsettled (basic.recover)."""
         self.settle_all(self.unacked.take_to(0), REQUEUE)
 
     def resume(self) -> None:
-        """Something that held all consumers of the channel back is over."""
-        for consumer in list(self._consumers.values()):
+        """Something that held all consumers of the channel back is over.
+
+        All may take their turns again before any queue hands out: else one would take what all wait for.
+        """
+        queues: dict[ClassicQueue, None] = {}
+        for consumer in self._consumers.values():
             if consumer.is_parked:
-                consumer.queue.consumer_ready(consumer)
+                consumer.queue.unpark(consumer)
+                queues[consumer.queue] = None
+        for queue in queues:
+            queue.pump()
 
     def time_out(self, now: int, timeout_ms: int | None) -> list["Subscription"]:
         """End the consumers that hold a delivery for longer than their queue, or else `timeout_ms`, allows.
@@ -185,21 +202,23 @@ class Subscriber:
 
     @property
     def consumers(self) -> "Iterable[Subscription]":
-        """Its consumers, in the order in which they came."""
+        """Its consumers."""
         return self._consumers.values()
 
     def _settle_one(self, delivery: Delivery, how: int) -> None:
         was_limited = self._is_limited(1)
         consumer: Subscription = delivery.consumer  # type: ignore[assignment]
         self._finish(delivery, how)
-        if consumer is not None:
+        if consumer is None:
+            self._got_count -= 1
+        else:
             consumer.unsettled -= 1
         if how > _REJECT:
             delivery.queue.pump()
-        if consumer is not None and consumer.is_parked:
-            consumer.queue.consumer_ready(consumer)
         if was_limited:
             self.resume()
+        elif consumer is not None and consumer.is_parked:
+            consumer.queue.consumer_ready(consumer)
 
     def _finish(self, delivery: Delivery, how: int) -> None:
         queue: Queue = delivery.queue
@@ -212,7 +231,16 @@ class Subscriber:
 
     def _is_limited(self, settled: int) -> bool:
         """True if the channel's own limit held its consumers back before `settled` were settled."""
-        return self.prefetch_max > 0 and self.unacked.count + settled >= self.prefetch_max
+        return self.prefetch_max > 0 and self.unacked.count - self._got_count + settled >= self.prefetch_max
+
+    def _has_room(self) -> bool:
+        """True if the channel's own limit, if there is one, lets its consumers have one more."""
+        return not self.prefetch_max or self.unacked.count - self._got_count < self.prefetch_max
+
+    def _serve(self, consumer: "Subscription") -> None:
+        """`consumer` gets one of those that the channel's own limit lets through: the others are next."""
+        if self._consumers.pop(consumer.tag, None) is not None:
+            self._consumers[consumer.tag] = consumer
 
 
 class Subscription(Consumer):
@@ -248,8 +276,8 @@ class Subscription(Consumer):
             return False
         if not subscriber.is_flowing:
             return False
-        limit = subscriber.prefetch_max
-        if limit and not self.no_ack and subscriber.unacked.count >= limit:
+        # A consumer of replies has no queue, and no limit.
+        if self.queue is not None and not subscriber._has_room():
             return False
         if subscriber.outbox.is_full():
             subscriber.outbox.wait_for_room(subscriber)
@@ -261,6 +289,8 @@ class Subscription(Consumer):
         subscriber = self._subscriber
         delivery.delivered_at = subscriber.now()
         self.unsettled += 1
+        if subscriber.prefetch_max:
+            subscriber._serve(self)
         self._send(delivery.message, subscriber.unacked.add(delivery), delivery.attempts > 0)
 
     def deliver_message(self, message: Message, redelivered: bool) -> None:

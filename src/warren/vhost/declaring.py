@@ -111,6 +111,7 @@ class Declaring(Generic[Q]):
         if record is None or live is None:
             raise missing(queue)
         check_owner(queue, record, requester)
+        live.touch()
         return _state(name, live)
 
     async def _declared(self, requester: Requester, method: methods.QueueDeclare) -> QueueState:

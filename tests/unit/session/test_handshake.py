@@ -79,7 +79,7 @@ def test_a_client_comes_through_in_four_steps() -> None:
     assert (start.version_major, start.version_minor) == (0, 9)
     assert start.mechanisms == "PLAIN AMQPLAIN"
     assert start.locales == "en_US"
-    assert handshake.frame_size_max == 8192
+    assert handshake.frame_size_max == 4096
     properties: dict[str, object] = {
         "capabilities": {"basic.nack": True, "x": False},
         "connection_name": "me",

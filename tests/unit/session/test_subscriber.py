@@ -34,6 +34,20 @@ def test_the_prefetch_of_a_channel_is_shared() -> None:
     assert client.bodies() == [b"3", b"4"]
 
 
+def test_queues_that_share_the_prefetch_of_a_channel_all_have_their_turns() -> None:
+    client = Broker().client()
+    client.ask(methods.BasicQos(prefetch_count=1, is_global=True))
+    for name in ("q", "r", "s"):
+        client.ask(methods.QueueDeclare(queue=name), methods.BasicConsume(queue=name, consumer_tag=name))
+        client.send(*(publication(name, name.encode()) for _ in range(4)))
+    client.hear()
+    served = []
+    for tag in range(1, 10):
+        client.send(call(methods.BasicAck(tag)))
+        served += client.bodies()
+    assert sorted(served) == [b"q"] * 3 + [b"r"] * 3 + [b"s"] * 3
+
+
 def test_a_larger_prefetch_lets_the_channel_go_on_at_once() -> None:
     _, client = consuming(methods.BasicQos(prefetch_count=1, is_global=True))
     assert client.bodies() == [b"0"]
