@@ -40,8 +40,8 @@ def cases() -> dict[str, Callable[[], object]]:
     properties = BasicProperties.decode(FULL)
     scan = PropertyScan().scan
     return {
-        "scan, delivery mode only": lambda: scan(PERSISTENT),
-        "scan, every property": lambda: scan(FULL),
+        "scan, delivery mode only": lambda: scan(PERSISTENT, 12, len(PERSISTENT)),
+        "scan, every property": lambda: scan(FULL, 12, len(FULL)),
         "properties decode, delivery mode only": lambda: BasicProperties.decode(PERSISTENT),
         "properties decode, every property": lambda: BasicProperties.decode(FULL),
         "properties encode, every property": lambda: properties.encode(1024),

@@ -12,7 +12,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 
 import warren.routing.router
-from warren.model.message import Message, encode_address
+from warren.model.message import BODY_END, Message, encode_address
 from warren.routing.exchange import Binding, Exchange, ExchangeSettings
 from warren.routing.router import Router
 from warren.routing.types import exchange_type
@@ -65,7 +65,7 @@ def measured(kind: str, size: int, seconds: float) -> dict[str, float]:
     tracemalloc.stop()
     headers = {"kind": "order", "id": size // 2} if kind == "headers" else None
     address = encode_address("x", next(keys(kind, size)))
-    message = Message.compose(address, BasicProperties(headers=headers), b"", now=0)
+    message = Message.compose(address, BasicProperties(headers=headers), BODY_END, now=0)
     source = keys(kind, size)
 
     def uncached() -> object:

@@ -44,7 +44,7 @@ def check_tables(data: bytes) -> None:
 def check_properties(data: bytes) -> None:
     """Scanning and decoding agree; what was decoded survives another round, to the octet."""
     try:
-        PropertyScan().scan(data)
+        PropertyScan().scan(data, 12, len(data))
     except FrameError as refusal:
         expect_refusal(lambda: BasicProperties.decode(data), refusal)
         return

@@ -1,20 +1,20 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 
-cdef Py_ssize_t _BODY_OVERHEAD
-
 @cython.final
 cdef class Message:
     cdef readonly bytes address
+    cdef readonly bytes property_list
     cdef readonly bytes content
-    cdef public int64_t published_at
-    cdef readonly uint32_t header_size
-    cdef public uint16_t channel
+    cdef uint32_t _published_high
+    cdef uint16_t _published_low
     cdef public uint8_t flags
     cdef public uint8_t priority
 
 @cython.locals(message=Message)
-cpdef Message new_message(bytes address, bytes content, uint32_t header_size, int64_t now)
+cpdef Message new_message(bytes address, bytes property_list, bytes content, int64_t now)
 
-@cython.locals(rest=Py_ssize_t)
 cpdef Py_ssize_t body_size_of(Message message)
+
+@cython.locals(high=int64_t)
+cpdef int64_t published_at_of(Message message)

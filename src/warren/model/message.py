@@ -1,37 +1,45 @@
-"""A message as it travels: two shared strings of octets and a few numbers.
+"""A message as it travels: three strings of octets, most of them shared, and a few numbers.
 
 Exchange, routing key, properties and body stay as the publisher sent them; a delivery copies them out
 again, and only those who ask decode them. A message is immutable once published: queues share it.
 
-    address | exchange short string | routing key short string |            as in basic.publish
-    content | content header payload | 0xCE |                               when the body is empty
-    content | content header payload | 0xCE 3 channel u16 size u32 | body | 0xCE |
+    address       | exchange short string | routing key short string |     as in basic.publish
+    property_list | flags u16 | property … |                               as in a content header
+    content       | body | 0xCE |                                          as in a body frame
+
+Most publishers send one property list again and again, and so it stands apart: one is kept for all equal
+ones in a row. A message of 16 or 1024 octets then takes 104 more where it waits: 48 for this object, 34 and
+what the allocator rounds up for the content, and 8 in its queue. What we give up: a list of its own, with an
+id or a time in it, is an object more, of 33 octets beside its own.
 """
 
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Value
 
-# Flags, from one walk over the content header.
+# Flags, from one walk over the property list.
 PERSISTENT = 1
 HAS_HEADERS = 2
 HAS_EXPIRATION = 4
 
-# What stands between the header and the end of the content beside the body, when there is a body:
-# the end octet of the header frame, the head of the body frame, and its end octet.
-_BODY_OVERHEAD = 9
+NO_PROPERTIES = b"\0\0"
+# What the content ends with, and is when the body is empty.
+BODY_END = b"\xce"
 
 
 class Message:
     """One published message, shared by the queues that it was routed to."""
 
-    __slots__ = ("address", "channel", "content", "flags", "header_size", "priority", "published_at")
+    __slots__ = (
+        "_published_high", "_published_low", "address", "content", "flags", "priority", "property_list",
+    )  # fmt: skip
 
-    def __init__(self, address: bytes, content: bytes, header_size: int, now: int) -> None:
+    def __init__(self, address: bytes, property_list: bytes, content: bytes, now: int) -> None:
         self.address = address
+        self.property_list = property_list
         self.content = content
-        self.header_size = header_size
-        self.published_at = now
-        self.channel = 0
+        # Milliseconds in 48 bits: with 16 more, the object would be of the allocator's next size.
+        self._published_high = now >> 16
+        self._published_low = now & 0xFFFF
         self.flags = 0
         self.priority = 0
 
@@ -46,9 +54,14 @@ class Message:
         return self.address[2 + self.address[0] :].decode("utf-8", "surrogateescape")
 
     @property
-    def header(self) -> bytes:
-        """The payload of its content header frame (0-9-1 §4.2.6.1)."""
-        return self.content[: self.header_size]
+    def published_at(self) -> int:
+        """When it was published: Unix time in milliseconds."""
+        return published_at_of(self)
+
+    @published_at.setter
+    def published_at(self, now: int) -> None:
+        self._published_high = now >> 16
+        self._published_low = now & 0xFFFF
 
     @property
     def body_size(self) -> int:
@@ -58,7 +71,7 @@ class Message:
     @property
     def body(self) -> bytes:
         """A copy of its body."""
-        return self.content[self.header_size + _BODY_OVERHEAD - 1 : -1]
+        return self.content[:-1]
 
     @property
     def is_persistent(self) -> bool:
@@ -67,17 +80,23 @@ class Message:
 
     def properties(self) -> BasicProperties:
         """Its basic properties, decoded now."""
-        return BasicProperties.decode(self.header)
+        return BasicProperties.decode_list(self.property_list)
 
     def headers(self) -> dict[str, Value]:
         """Its headers table, decoded now; empty when it has none."""
         return self.properties().headers or {} if self.flags & HAS_HEADERS else {}
 
+    def with_property_list(self, property_list: bytes) -> "Message":
+        """The same message with other properties, which mean the same to the broker."""
+        changed = Message(self.address, property_list, self.content, self.published_at)
+        changed.flags = self.flags
+        changed.priority = self.priority
+        return changed
+
     @classmethod
-    def compose(cls, address: bytes, properties: BasicProperties, body: bytes, *, now: int) -> "Message":
-        """A message that the broker makes itself: a dead letter, an event, a republished body."""
-        header = properties.encode(len(body))
-        message = cls(address, frame_content(header, body, 0), len(header), now)
+    def compose(cls, address: bytes, properties: BasicProperties, content: bytes, *, now: int) -> "Message":
+        """A message that the broker makes itself, as when it publishes a dead one again."""
+        message = cls(address, properties.encode_list(), content, now)
         message.flags = (
             (PERSISTENT if properties.delivery_mode == 2 else 0)
             | (HAS_HEADERS if properties.headers is not None else 0)
@@ -87,14 +106,14 @@ class Message:
         return message
 
 
-def new_message(address: bytes, content: bytes, header_size: int, now: int) -> Message:
+def new_message(address: bytes, property_list: bytes, content: bytes, now: int) -> Message:
     """The same as calling Message, without the boxing that costs a compiled caller."""
     message: Message = Message.__new__(Message)
     message.address = address
+    message.property_list = property_list
     message.content = content
-    message.header_size = header_size
-    message.published_at = now
-    message.channel = 0
+    message._published_high = now >> 16
+    message._published_low = now & 0xFFFF
     message.flags = 0
     message.priority = 0
     return message
@@ -102,20 +121,13 @@ def new_message(address: bytes, content: bytes, header_size: int, now: int) -> M
 
 def body_size_of(message: Message) -> int:
     """The size of the body of `message` in octets."""
-    rest = len(message.content) - message.header_size
-    return rest - _BODY_OVERHEAD if rest > 1 else 0
+    return len(message.content) - 1
 
 
-def frame_content(header: bytes, body: bytes, channel: int) -> bytes:
-    """The content of a message, as drawn above, from its header payload and its whole body."""
-    if not body:
-        return header + b"\xce"
-    return b"".join((open_content(header, len(body), channel), body, b"\xce"))
-
-
-def open_content(header: bytes, body_size: int, channel: int) -> bytes:
-    """What stands in front of the body in the content of a message that has one."""
-    return b"".join((header, b"\xce\x03", channel.to_bytes(2, "big"), body_size.to_bytes(4, "big")))
+def published_at_of(message: Message) -> int:
+    """When `message` was published: Unix time in milliseconds."""
+    high = message._published_high
+    return high << 16 | message._published_low
 
 
 def encode_address(exchange: str, routing_key: str) -> bytes:

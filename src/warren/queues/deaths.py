@@ -42,7 +42,7 @@ def resurrect(message: Message, death: Death) -> Message:
     properties.headers = headers
     properties.expiration = None
     address = encode_address(death.exchange, key)
-    return Message.compose(address, properties, message.body, now=death.now)
+    return Message.compose(address, properties, message.content, now=death.now)
 
 
 def goes_in_circles(message: Message, queue: str) -> bool:

@@ -8,5 +8,6 @@ _scan = PropertyScan()
 
 def expiration_ms(message: Message) -> int:
     """The expiration of `message`, which has one; it was found valid when it was published."""
-    _scan.scan_within(message.content, 0, message.header_size)
-    return int(text_at(message.content, _scan.expiration_at))
+    octets = message.property_list
+    _scan.scan(octets, 0, len(octets))
+    return int(text_at(octets, _scan.expiration_at))

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from warren.model.message cimport Message, body_size_of
+from warren.model.message cimport Message, body_size_of, published_at_of
 from warren.model.ring cimport Ring
 from warren.queues.queue cimport Delivery, Queue, new_delivery
 

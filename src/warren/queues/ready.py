@@ -7,7 +7,7 @@ A place in the ring whose message expired holds None until the front passes it; 
 
 from heapq import heapify, heappop, heappush
 
-from warren.model.message import HAS_EXPIRATION, Message, body_size_of
+from warren.model.message import HAS_EXPIRATION, Message, body_size_of, published_at_of
 from warren.model.ring import Ring
 from warren.queues.expiration import expiration_ms
 from warren.queues.queue import Delivery, Queue, new_delivery
@@ -58,7 +58,7 @@ class Ready:
     def push_deadline(self, message: Message, ttl_ms: int) -> int:
         """The deadline (ms) of `message`, pushed just now, in a queue with `ttl_ms` (-1: none); -1: none."""
         if not message.flags & _HAS_EXPIRATION:
-            return message.published_at + ttl_ms if ttl_ms >= 0 else -1
+            return published_at_of(message) + ttl_ms if ttl_ms >= 0 else -1
         deadline = self._deadline(message, ttl_ms)
         self._note_deadline(deadline, self._base + self._places.count - 1)
         return deadline
@@ -78,7 +78,7 @@ class Ready:
             deadline = self._deadline(message, ttl_ms)
             self._note_deadline(deadline, position)
             return deadline
-        return message.published_at + ttl_ms if ttl_ms >= 0 else -1
+        return published_at_of(message) + ttl_ms if ttl_ms >= 0 else -1
 
     def pop(self) -> Delivery:
         """Take the first message out. Only while `count` is not 0."""
@@ -115,7 +115,7 @@ class Ready:
         """When the next message expires (ms), in a queue with `ttl_ms` (-1: none); -1: none will."""
         nearest = -1
         if self.count and ttl_ms >= 0:
-            nearest = self.first().published_at + ttl_ms
+            nearest = published_at_of(self.first()) + ttl_ms
         deadlines = self._deadlines
         while deadlines and not self._holds(deadlines[0][1]):
             heappop(deadlines)
@@ -127,7 +127,7 @@ class Ready:
         """Take out one message whose time is over at `now`, wherever it is; None when there is none."""
         if not self.count:
             return None
-        if ttl_ms >= 0 and self.first().published_at + ttl_ms <= now:
+        if ttl_ms >= 0 and published_at_of(self.first()) + ttl_ms <= now:
             return self.pop().message
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now:
@@ -193,7 +193,7 @@ class Ready:
 
     def _deadline(self, message: Message, ttl_ms: int) -> int:
         own = expiration_ms(message)
-        return message.published_at + (own if ttl_ms < 0 or own < ttl_ms else ttl_ms)
+        return published_at_of(message) + (own if ttl_ms < 0 or own < ttl_ms else ttl_ms)
 
     def _note_deadline(self, deadline: int, position: int) -> None:
         deadlines = self._deadlines

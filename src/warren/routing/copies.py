@@ -20,12 +20,11 @@ _BCC = b"\x03BCC"
 
 
 def has_copies(message: Message) -> bool:
-    """False if the header of `message` holds neither CC nor BCC for certain, without decoding it."""
-    content = message.content
-    end = message.header_size
-    if content.find(b"CC", 0, end) < 0:
+    """False if the properties of `message` hold neither CC nor BCC for certain, without decoding it."""
+    octets = message.property_list
+    if octets.find(b"CC") < 0:
         return False
-    return content.find(_CC, 0, end) >= 0 or content.find(_BCC, 0, end) >= 0
+    return octets.find(_CC) >= 0 or octets.find(_BCC) >= 0
 
 
 def carbon_copies(headers: Mapping[str, object]) -> list[str]:
@@ -43,13 +42,13 @@ def carbon_copies(headers: Mapping[str, object]) -> list[str]:
     return keys
 
 
-def strip_bcc(header: bytes) -> bytes:
-    """The payload of a content header without BCC in it; `header` itself if there is none."""
-    if header.find(_BCC) < 0:
-        return header
-    properties = BasicProperties.decode(header)
+def strip_bcc(property_list: bytes) -> bytes:
+    """A property list without BCC in it; `property_list` itself if there is none."""
+    if property_list.find(_BCC) < 0:
+        return property_list
+    properties = BasicProperties.decode_list(property_list)
     if properties.headers is None or BLIND_CARBON_COPY not in properties.headers:
-        return header
+        return property_list
     # An empty table stays, as in RabbitMQ 3.10.8, measured.
     del properties.headers[BLIND_CARBON_COPY]
-    return properties.encode(int.from_bytes(header[4:12], "big"))
+    return properties.encode_list()

@@ -6,8 +6,11 @@ from warren.model.message cimport Message
 cdef Py_ssize_t _OVERHEAD
 cdef Py_ssize_t _JOINED_SIZE_MAX
 cdef Py_ssize_t _SIZE_MAX
-cdef Py_ssize_t _BODY_CHANNEL_AT
-cdef Py_ssize_t _BODY_AT
+cdef Py_ssize_t _HEAD_SIZE
+cdef unsigned char _HEADER
+cdef unsigned char _BODY
+cdef Py_ssize_t _LIST_AT
+cdef Py_ssize_t _BODY_HEAD_SIZE
 
 @cython.final
 cdef class Outbox:
@@ -21,9 +24,11 @@ cdef class Outbox:
     cdef bint _has_large
     cdef list _confirms
     cdef dict _held_back
-    cdef bytes _header_head
-    cdef int _header_channel
-    cdef Py_ssize_t _header_size
+    cdef bytes _middle
+    cdef int _channel_number
+    cdef bytes _property_list
+    cdef Py_ssize_t _content_size
+    cdef bytearray _scratch
 
     cpdef bint is_full(self)
     cpdef bint is_holding_back(self)
@@ -32,10 +37,14 @@ cdef class Outbox:
     cpdef answer_later(self, object confirms)
     cpdef raw(self, bytes octets)
     cpdef payload(self, int channel, bytes payload)
-    @cython.locals(pieces=list, address=bytes, content=bytes, header_size=Py_ssize_t, size=Py_ssize_t)
+    @cython.locals(pieces=list, content=bytes, size=Py_ssize_t)
     cpdef content(self, int channel, bytes before, Message message, bytes after)
     @cython.locals(was=Py_ssize_t)
     cdef _grow(self, Py_ssize_t size)
-    cdef _make_header_head(self, int channel, Py_ssize_t header_size)
-    @cython.locals(content=bytes, at=Py_ssize_t, octets='const unsigned char*')
-    cdef _readdress(self, int channel, Message message)
+    @cython.locals(property_list=bytes, source='const unsigned char*', list_size=Py_ssize_t, content_size=Py_ssize_t,
+                   octets='unsigned char*', at=Py_ssize_t, end=Py_ssize_t)
+    cdef _make_middle(self, int channel, Message message)
+
+cdef void _write_head(unsigned char* octets, Py_ssize_t at, unsigned char kind, int channel) noexcept
+
+cdef void _write(unsigned char* octets, Py_ssize_t at, Py_ssize_t number) noexcept

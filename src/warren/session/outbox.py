@@ -8,6 +8,7 @@ not fit into one frame of this client (0-9-1 §4.2.6.2).
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE, OUTBOX_SIZE_MAX
 from warren.model.message import Message
 from warren.session.wake import Wake
+from warren.wire.frames import BODY, HEADER
 from warren.wire.method import Method
 
 # What goes to the socket.
@@ -17,22 +18,29 @@ Buffer = bytes | memoryview
 _JOINED_SIZE_MAX = 16_384
 _OVERHEAD = FRAME_OVERHEAD
 _SIZE_MAX = OUTBOX_SIZE_MAX
-# Of the content after its header: the end octet of the header frame and the type of the body frame.
-_BODY_CHANNEL_AT = 2
-_BODY_AT = 8
+_HEAD_SIZE = FRAME_OVERHEAD - 1
+_HEADER = HEADER
+_BODY = BODY
+# What stands between a method and the body of its content:
+#     0xCE | 2 | channel | size | 0 60 0 0 | body size u64 | property list | 0xCE | 3 | channel | body size |
+_MIDDLE = b"\xce\x02" + bytes(6) + b"\x00\x3c\x00\x00" + bytes(8 + 8)
+_LIST_AT = 20
+_BODY_HEAD_SIZE = 8
 
 
 class Outbox:
     """The pieces that wait for the socket of one connection."""
 
     __slots__ = (
+        "_channel_number",
         "_confirms",
+        "_content_size",
         "_has_large",
-        "_header_channel",
-        "_header_head",
-        "_header_size",
         "_held_back",
+        "_middle",
         "_pieces",
+        "_property_list",
+        "_scratch",
         "_wake",
         "connection",
         "frame_size_max",
@@ -55,10 +63,13 @@ class Outbox:
         # Whose answers to publishes are due, and whose consumers wait for room.
         self._confirms: list[object] = []
         self._held_back: dict[object, None] = {}
-        # The head of the last content header frame: it is the same for most messages.
-        self._header_head = b""
-        self._header_channel = -1
-        self._header_size = 0
+        # What stood between the method and the body of the last content: it is the same for most.
+        self._middle = b""
+        self._channel_number = -1
+        self._property_list = b""
+        self._content_size = 0
+        # Where the next one is written.
+        self._scratch = bytearray(_MIDDLE)
 
     def is_full(self) -> bool:
         """True if consumers should wait with more."""
@@ -119,29 +130,26 @@ class Outbox:
         The size in the frame head of `before` counts the address of `message` and `after` already.
         """
         pieces = self._pieces
-        address = message.address
         content = message.content
-        header_size = message.header_size
         size = len(content)
-        if header_size != self._header_size or channel != self._header_channel:
-            self._make_header_head(channel, header_size)
+        if (
+            size != self._content_size
+            or channel != self._channel_number
+            or message.property_list != self._property_list
+        ):
+            self._make_middle(channel, message)
         pieces.append(before)
-        pieces.append(address)
+        pieces.append(message.address)
         if after:
             pieces.append(after)
-        pieces.append(self._header_head)
+        pieces.append(self._middle)
         if size >= _JOINED_SIZE_MAX:
             self._has_large = True
-        if size - header_size > 1:
-            if size - header_size - 1 > self.frame_size_max:
-                self._cut(channel, message)
-            elif message.channel == channel:
-                pieces.append(content)
-            else:
-                self._readdress(channel, message)
+        if size + _HEAD_SIZE > self.frame_size_max:
+            self._cut(channel, content)
         else:
             pieces.append(content)
-        self._grow(len(before) + len(address) + len(after) + len(self._header_head) + size)
+        self._grow(len(before) + len(message.address) + len(after) + len(self._middle) + size)
 
     def _grow(self, size: int) -> None:
         was = self.size
@@ -152,35 +160,58 @@ class Outbox:
         if was < _SIZE_MAX and self.size >= _SIZE_MAX:
             self._wake.output_full(self.connection)
 
-    def _make_header_head(self, channel: int, header_size: int) -> None:
-        """The end of the method frame, and the head of a header frame of `header_size` octets."""
-        self._header_channel = channel
-        self._header_size = header_size
-        self._header_head = b"\xce\x02" + channel.to_bytes(2, "big") + header_size.to_bytes(4, "big")
+    def _make_middle(self, channel: int, message: Message) -> None:
+        """What stands between the method and the body of `message`."""
+        property_list = message.property_list
+        content_size = len(message.content)
+        self._property_list = property_list
+        self._content_size = content_size
+        self._channel_number = channel
+        list_size = len(property_list)
+        if len(self._scratch) < _LIST_AT + list_size + _BODY_HEAD_SIZE:
+            self._scratch += bytes(list_size)
+        octets = self._scratch
+        source = property_list
+        _write_head(octets, 0, _HEADER, channel)
+        _write(octets, 4, _LIST_AT - 8 + list_size)
+        _write(octets, _LIST_AT - 4, content_size - 1)
+        for at in range(list_size):
+            octets[_LIST_AT + at] = source[at]
+        end = _LIST_AT + list_size
+        if 1 < content_size <= self.frame_size_max - _HEAD_SIZE:
+            _write_head(octets, end, _BODY, channel)
+            _write(octets, end + 4, content_size - 1)
+            end += _BODY_HEAD_SIZE
+        # Octets already when compiled; a bytearray, which joins as well, when interpreted.
+        self._middle = octets[:end]  # type: ignore[assignment]
 
-    def _readdress(self, channel: int, message: Message) -> None:
-        """The content of `message`, which came on another channel number than it leaves on."""
-        content = message.content
-        at = message.header_size + _BODY_CHANNEL_AT
-        octets = content
-        self._pieces.append(octets[:at])
-        self._pieces.append(channel.to_bytes(2, "big"))
-        self._pieces.append(
-            memoryview(content)[at + 2 :] if self._has_large else octets[at + 2 : len(content)]
-        )
-
-    def _cut(self, channel: int, message: Message) -> None:
-        """The content of `message` with its body in frames that this client takes."""
-        body = memoryview(message.content)[message.header_size + _BODY_AT : -1]
+    def _cut(self, channel: int, content: bytes) -> None:
+        """A body in frames that this client takes."""
+        body = memoryview(content)[:-1]
         chunk = self.frame_size_max - _OVERHEAD
         head = b"\xce\x03" + channel.to_bytes(2, "big")
         pieces = self._pieces
-        pieces.append(message.header)
         for at in range(0, len(body), chunk):
             part = body[at : at + chunk]
             pieces.append(head + len(part).to_bytes(4, "big"))
             pieces.append(part)
         pieces.append(b"\xce")
+
+
+def _write_head(octets: bytearray, at: int, kind: int, channel: int) -> None:
+    """Put the end of a frame and the begin of another, up to its size, into four octets."""
+    octets[at] = 0xCE
+    octets[at + 1] = kind
+    octets[at + 2] = (channel >> 8) & 0xFF
+    octets[at + 3] = channel & 0xFF
+
+
+def _write(octets: bytearray, at: int, number: int) -> None:
+    """Put `number` into four octets."""
+    octets[at] = (number >> 24) & 0xFF
+    octets[at + 1] = (number >> 16) & 0xFF
+    octets[at + 2] = (number >> 8) & 0xFF
+    octets[at + 3] = number & 0xFF
 
 
 def _gather(pieces: list[Buffer]) -> list[Buffer]:

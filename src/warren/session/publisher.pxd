@@ -19,8 +19,9 @@ cdef int _HAS_EXPIRATION
 cdef Py_ssize_t _ADDRESS_AT
 cdef int _MANDATORY
 cdef int _IMMEDIATE
+cdef bytes _BODY_END
+cdef Py_ssize_t _LIST_AT
 cdef Py_ssize_t _HEADER_SIZE_MIN
-cdef Py_ssize_t _HEAD_SIZE
 
 @cython.final
 cdef class Publisher:
@@ -39,9 +40,7 @@ cdef class Publisher:
     cdef int _due
     cdef bytes _address
     cdef bint _is_mandatory
-    cdef bytes _header_data
-    cdef Py_ssize_t _header_at
-    cdef Py_ssize_t _header_size
+    cdef bytes _property_list
     cdef int64_t _body_size
     cdef int64_t _received
     cdef object _assembled
@@ -52,9 +51,10 @@ cdef class Publisher:
     @cython.locals(data=bytes, octets='const unsigned char*', start=Py_ssize_t, bits_at=Py_ssize_t,
                    address=bytes, bits=cython.int)
     cpdef method(self, FrameReader reader)
-    @cython.locals(data=bytes, octets='const unsigned char*', at=Py_ssize_t, size=Py_ssize_t, body_size=uint32_t)
+    @cython.locals(data=bytes, octets='const unsigned char*', at=Py_ssize_t, size=Py_ssize_t, body_size=uint32_t,
+                   known=bytes)
     cpdef header(self, FrameReader reader)
-    @cython.locals(data=bytes, octets='const unsigned char*', size=Py_ssize_t)
+    @cython.locals(octets='const unsigned char*')
     cpdef body(self, FrameReader reader)
     @cython.locals(octets='const unsigned char*', size=Py_ssize_t)
     cdef _assemble(self, FrameReader reader)
@@ -67,5 +67,5 @@ cdef class Publisher:
     cdef _take_address(self, FrameReader reader, Py_ssize_t start, Py_ssize_t bits_at)
     @cython.locals(generation=uint64_t, address=bytes, exchange=bytes)
     cdef _admit_address(self)
-    @cython.locals(octets=bytes)
-    cdef _keep_header(self)
+    @cython.locals(octets='const unsigned char*')
+    cdef _take_properties(self, bytes data, Py_ssize_t start, Py_ssize_t end)

@@ -1,21 +1,22 @@
 """The publishing half of a channel: method, header and body octets become a message, and an answer.
 
-The three frames of a small message lie behind one another in one read, and leave as one slice of it. What is
-said in them is looked at once: the address is compared with the last one, the properties are walked over.
+Address and properties are compared with those of the last message, and are its own octets again if they are
+equal: only what differs is copied and looked at. A body in one frame is one slice of the read.
 """
 
 from collections.abc import Callable
 from io import BytesIO
 
 from warren.errors import AmqpNotImplemented, FrameError, PreconditionFailed, UnexpectedFrame
-from warren.limits import FRAME_OVERHEAD, PUBLISHER_ADDRESSES_MAX
+from warren.limits import PUBLISHER_ADDRESSES_MAX
 from warren.model.message import (
+    BODY_END,
     HAS_EXPIRATION,
     HAS_HEADERS,
+    NO_PROPERTIES,
     PERSISTENT,
     Message,
     new_message,
-    open_content,
 )
 from warren.queues.queue import REFUSED
 from warren.session.confirms import Confirms
@@ -37,16 +38,16 @@ _UNROUTED = UNROUTED
 _PERSISTENT = PERSISTENT
 _HAS_HEADERS = HAS_HEADERS
 _HAS_EXPIRATION = HAS_EXPIRATION
+_BODY_END = BODY_END
 _PUBLISH_INDEX = BasicPublish.index
 
 # basic.publish: ids, reserved-1, then exchange and routing key, then one octet of bits.
 _ADDRESS_AT = 6
 _MANDATORY = 1
 _IMMEDIATE = 2
-# Content header: class, weight, body size, flags.
+# Content header: class, weight, body size; then the property list, two octets of flags at least.
+_LIST_AT = 12
 _HEADER_SIZE_MIN = 14
-# What stands in front of the payload of a frame.
-_HEAD_SIZE = FRAME_OVERHEAD - 1
 
 # basic.return's arguments up to the exchange: 312, NO_ROUTE (0-9-1 §1.8.3.9).
 _RETURN_HEAD = b"\x00\x3c\x00\x32" + (312).to_bytes(2, "big") + b"\x08NO_ROUTE"
@@ -57,9 +58,8 @@ class Publisher:
 
     __slots__ = (
         "_address", "_admit", "_admitted_generation", "_assembled", "_body_size", "_channel_number", "_due",
-        "_header_at", "_header_data", "_header_size", "_is_admitted", "_is_mandatory", "_known",
-        "_open_exchanges", "_outbox", "_received", "_scan", "_vhost", "check_properties",
-        "confirms", "size_max", "transaction",
+        "_is_admitted", "_is_mandatory", "_known", "_open_exchanges", "_outbox", "_property_list",
+        "_received", "_scan", "_vhost", "check_properties", "confirms", "size_max", "transaction",
     )  # fmt: skip
 
     def __init__(
@@ -78,7 +78,7 @@ class Publisher:
         self._open_exchanges: set[bytes] = set()
         self._is_admitted = False
         # Validates, and may replace, what few messages carry: user-id, reply-to, expiration.
-        self.check_properties: Callable[[Message, PropertyScan], Message] = _keep
+        self.check_properties: Callable[[Message], Message] = _keep
         self.confirms: Confirms | None = None
         self.transaction: Transaction | None = None
         self.size_max = 0
@@ -86,14 +86,13 @@ class Publisher:
         # The default exchange and an empty key, to which nobody was admitted yet.
         self._address = b"\0\0"
         self._is_mandatory = False
-        self._header_data: bytes | None = None
-        self._header_at = 0
-        self._header_size = 0
+        # The properties of the last message, and what a walk over them found.
+        self._property_list = NO_PROPERTIES
+        self._scan = PropertyScan()
         self._body_size = 0
         self._received = 0
-        # The content so far, of a message whose body does not lie in one frame behind its header.
+        # The content so far, of a message whose body does not lie in one frame.
         self._assembled: BytesIO | None = None
-        self._scan = PropertyScan()
 
     def is_idle(self) -> bool:
         """True between messages."""
@@ -136,52 +135,39 @@ class Publisher:
         body_size = (octets[at + 8] << 24) | (octets[at + 9] << 16) | (octets[at + 10] << 8) | octets[at + 11]
         if body_size > self.size_max or octets[at + 4] | octets[at + 5] | octets[at + 6] | octets[at + 7]:
             self._refuse_size(int.from_bytes(octets[at + 4 : at + 12], "big"))
-        self._header_data = data
-        self._header_at = at
-        self._header_size = size
-        self._body_size = body_size
-        self._received = 0
-        self._scan.scan_within(data, at, at + size)
+        known = self._property_list
+        if not (size - _LIST_AT == len(known) and data.startswith(known, at + _LIST_AT)):
+            self._take_properties(data, at + _LIST_AT, at + size)
         if body_size:
+            self._body_size = body_size
+            self._received = 0
             self._due = _BODY
-            # Header frame's end, body frame's head and end: is the whole message in this read?
-            if at + size + body_size + 9 > len(data):
-                self._keep_header()
         else:
-            self._publish(octets[at : at + size + 1])
+            self._publish(_BODY_END)
 
     def body(self, reader: FrameReader) -> None:
         """A part of the body, most often the whole of it."""
         if self._due != _BODY:
             self._refuse_body()
-        data = reader.data
-        octets = data
-        size = reader.size
-        # In one read, and with no frame of another channel between them.
-        if (
-            size == self._body_size
-            and data is self._header_data
-            and reader.start == self._header_at + self._header_size + _HEAD_SIZE + 1
-        ):
-            self._publish(octets[self._header_at : reader.start + size + 1])
-            return
-        self._assemble(reader)
+        octets = reader.data
+        if reader.size == self._body_size and not self._received:
+            self._publish(octets[reader.start : reader.start + reader.size + 1])
+        else:
+            self._assemble(reader)
 
     def _assemble(self, reader: FrameReader) -> None:
-        """One of several body frames, or one that came in a later read than its header."""
+        """One of several body frames."""
         octets = reader.data
         size = reader.size
         if self._received + size > self._body_size:
             raise FrameError("content body frame exceeds remaining content size", method_index=_PUBLISH_INDEX)
         assembled = self._assembled
         if assembled is None:
-            self._keep_header()
             assembled = self._assembled = BytesIO()
-            assembled.write(open_content(self._header_data or b"", self._body_size, self._channel_number))
         assembled.write(octets[reader.start : reader.start + size])
         self._received += size
         if self._received == self._body_size:
-            assembled.write(b"\xce")
+            assembled.write(_BODY_END)
             # Not copied: the value is the buffer itself when nobody else holds it.
             self._publish(assembled.getvalue())
 
@@ -202,13 +188,11 @@ class Publisher:
     def _publish(self, content: bytes) -> None:
         """The message is whole."""
         self._due = _METHOD
-        self._header_data = None
         self._assembled = None
         vhost = self._vhost
         if not self._is_admitted or vhost.generation() != self._admitted_generation:
             self._admit_address()
-        message = new_message(self._address, content, self._header_size, vhost.now)
-        message.channel = self._channel_number
+        message = new_message(self._address, self._property_list, content, vhost.now)
         if self._scan.flags:
             message = self._describe(message)
         if self.transaction is not None:
@@ -244,7 +228,7 @@ class Publisher:
             flags |= _HAS_EXPIRATION
         message.flags = flags
         if scan.expiration_at or scan.user_id_at or scan.reply_to_at:
-            message = self.check_properties(message, scan)
+            message = self.check_properties(message)
         return message
 
     def _return(self, message: Message) -> None:
@@ -284,11 +268,11 @@ class Publisher:
         self._known[address] = address
         self._is_admitted = True
 
-    def _keep_header(self) -> None:
-        """Hold a copy of the header instead of the read that it came in."""
-        octets = self._header_data
-        self._header_data = octets[self._header_at : self._header_at + self._header_size]  # type: ignore[index]
-        self._header_at = 0
+    def _take_properties(self, data: bytes, start: int, end: int) -> None:
+        """The properties differ from those of the last message."""
+        octets = data
+        self._scan.scan(data, start, end)
+        self._property_list = octets[start:end]
 
     def _refuse_payload(self, reader: FrameReader) -> None:
         BasicPublish.decode(reader.payload())
@@ -332,5 +316,5 @@ class Publisher:
         )
 
 
-def _keep(message: Message, scan: PropertyScan) -> Message:
+def _keep(message: Message) -> Message:
     return message

@@ -5,18 +5,18 @@ from base64 import b64encode
 from warren.access.authorize import Authorizer
 from warren.errors import AccessRefused, NotFound, PreconditionFailed
 from warren.limits import EXPIRY_MS_MAX
-from warren.model.message import Message, encode_address, frame_content
+from warren.model.message import BODY_END, NO_PROPERTIES, Message, encode_address
 from warren.queues.reply import ReplyQueue
 from warren.routing.exchange import Binding
 from warren.routing.router import Router
 from warren.session.subscriber import Subscription
-from warren.wire.properties import BasicProperties, PropertyScan
+from warren.wire.properties import BasicProperties
 
 # The name that asks for a direct reply (RabbitMQ), and the start of the names that are given for it.
 REPLY_TO = "amq.rabbitmq.reply-to"
 REPLY_TOKEN_PREFIX = REPLY_TO + "."
 # What is routed to find out whether a name is known.
-_NOTHING = Message(b"\0\0", b"", 0, 0)
+_NOTHING = Message(b"\0\0", NO_PROPERTIES, BODY_END, 0)
 # Octets of chance in such a name, so that it cannot be guessed. It has two parts, as RabbitMQ's, which are a
 # process and a key: clients have been seen to look at the form.
 _PLACE_OCTETS = 12
@@ -56,7 +56,7 @@ class PublishRules:
         self._authorizer.check_topic_write(name, address[2 + size :].decode("utf-8", "surrogateescape"))
         return False
 
-    def check_properties(self, message: Message, scan: PropertyScan) -> Message:
+    def check_properties(self, message: Message) -> Message:
         """`message`, whose user-id and expiration are valid; with its reply-to made known to the replier."""
         properties = message.properties()
         user_id = properties.user_id
@@ -103,14 +103,7 @@ class PublishRules:
         if self._reply is None:
             raise PreconditionFailed("fast reply consumer does not exist")
         properties.reply_to = self._reply.key
-        body = message.body
-        header = properties.encode(len(body))
-        content = frame_content(header, body, message.channel)
-        named = Message(message.address, content, len(header), message.published_at)
-        named.channel = message.channel
-        named.flags = message.flags
-        named.priority = message.priority
-        return named
+        return message.with_property_list(properties.encode_list())
 
 
 def check_expiration(expiration: str) -> None:

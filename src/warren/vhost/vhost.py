@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from warren.model.confirmation import Confirmation
-from warren.model.message import HAS_HEADERS, Message, frame_content, new_message
+from warren.model.message import HAS_HEADERS, Message
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Queue, QueueHost
 from warren.routing.copies import strip_bcc
@@ -96,15 +96,9 @@ class VirtualHost(QueueHost):
 
 def without_bcc(message: Message) -> Message:
     """`message` as consumers are to see it: routed by its BCC header, and without it."""
-    if message.content.find(_BCC, 0, message.header_size) < 0:
+    if message.property_list.find(_BCC) < 0:
         return message
-    header = strip_bcc(message.header)
-    content = frame_content(header, message.body, message.channel)
-    stripped = new_message(message.address, content, len(header), message.published_at)
-    stripped.channel = message.channel
-    stripped.flags = message.flags
-    stripped.priority = message.priority
-    return stripped
+    return message.with_property_list(strip_bcc(message.property_list))
 
 
 def _nobody(queue: ClassicQueue) -> None:

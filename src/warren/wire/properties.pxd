@@ -19,8 +19,8 @@ cdef unsigned int _APP_ID
 cdef unsigned int _CLUSTER_ID
 cdef unsigned int _CONTINUATION
 cdef unsigned int _UP_TO_HEADERS
-cdef Py_ssize_t _FLAGS_AT
-cdef Py_ssize_t _PROPERTIES_AT
+cdef Py_ssize_t _LIST_AT
+cdef Py_ssize_t _FLAGS_SIZE
 cdef tuple _PROPERTIES
 
 cdef class BasicProperties:
@@ -49,10 +49,8 @@ cdef class PropertyScan:
     cdef readonly Py_ssize_t expiration_at
     cdef readonly Py_ssize_t user_id_at
 
-    cpdef scan(self, bytes header)
-
     @cython.locals(octets='const unsigned char*', at=Py_ssize_t, flags='unsigned int')
-    cpdef scan_within(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef scan(self, bytes data, Py_ssize_t start, Py_ssize_t end)
 
     @cython.locals(octets='const unsigned char*', flags='unsigned int')
     cdef Py_ssize_t _scan_up_to_headers(self, bytes data, Py_ssize_t at, Py_ssize_t end) except -1
@@ -63,7 +61,7 @@ cdef class PropertyScan:
 cpdef str text_at(bytes header, Py_ssize_t at)
 
 @cython.locals(octets='const unsigned char*', at=Py_ssize_t, value_at=Py_ssize_t, flags='unsigned int', flag='unsigned int')
-cdef BasicProperties _decoded(bytes header)
+cdef BasicProperties _decoded(bytes header, Py_ssize_t start)
 
 cdef Py_ssize_t _after_string(const unsigned char* octets, Py_ssize_t at, Py_ssize_t end) except -1
 

@@ -31,8 +31,9 @@ _CONTINUATION = 1
 
 _UP_TO_HEADERS = _CONTENT_TYPE | _CONTENT_ENCODING | _HEADERS | _CONTINUATION
 
-_FLAGS_AT = 12
-_PROPERTIES_AT = 14
+# Where the flags and properties begin in a header, and the properties behind the flags.
+_LIST_AT = 12
+_FLAGS_SIZE = 2
 _BASIC_CLASS = 60
 
 
@@ -92,10 +93,19 @@ class BasicProperties:
     @staticmethod
     def decode(header: bytes) -> "BasicProperties":
         """The properties in the payload of a content header frame."""
-        return _decoded(header)
+        return _decoded(header, _LIST_AT)
+
+    @staticmethod
+    def decode_list(property_list: bytes) -> "BasicProperties":
+        """The same from the flags and properties alone."""
+        return _decoded(property_list, 0)
 
     def encode(self, body_size: int) -> bytes:
         """The payload of a content header frame for a body of `body_size` octets."""
+        return struct.pack(">HHQ", _BASIC_CLASS, 0, body_size) + self.encode_list()
+
+    def encode_list(self) -> bytes:
+        """The flags and properties alone."""
         flags = 0
         parts: list[bytes] = [b""]
         for flag, name, kind in _PROPERTIES:
@@ -103,7 +113,7 @@ class BasicProperties:
             if value is not None:
                 flags |= flag
                 parts.append(_encoded(kind, value))
-        parts[0] = struct.pack(">HHQH", _BASIC_CLASS, 0, body_size, flags)
+        parts[0] = flags.to_bytes(2, "big")
         return b"".join(parts)
 
     def __eq__(self, other: object) -> bool:
@@ -139,19 +149,15 @@ class PropertyScan:
     def __init__(self) -> None:
         self._forget()
 
-    def scan(self, header: bytes) -> None:
-        """Goes through the payload of a content header frame; every octet of it must make sense."""
-        self.scan_within(header, 0, len(header))
-
-    def scan_within(self, data: bytes, start: int, end: int) -> None:
-        """The same for a payload that lies in `data` from `start` to `end`; places are those in `data`."""
+    def scan(self, data: bytes, start: int, end: int) -> None:
+        """Goes through flags and properties in `data` from `start` to `end`; every octet must make sense."""
         octets = data
-        if end - start < _PROPERTIES_AT:
+        if end - start < _FLAGS_SIZE:
             raise FrameError("content header cut short")
-        flags = octets[start + _FLAGS_AT] << 8 | octets[start + _FLAGS_AT + 1]
+        flags = octets[start] << 8 | octets[start + 1]
         self._forget()
         self.flags = flags
-        at = start + _PROPERTIES_AT
+        at = start + _FLAGS_SIZE
         if flags & _UP_TO_HEADERS:
             at = self._scan_up_to_headers(data, at, end)
         if flags & _DELIVERY_MODE:
@@ -218,12 +224,12 @@ def text_at(header: bytes, at: int) -> str:
     return header[at + 1 : end].decode("utf-8", "surrogateescape")
 
 
-def _decoded(header: bytes) -> BasicProperties:
+def _decoded(header: bytes, start: int) -> BasicProperties:
     # After a scan the sizes are known to be right.
-    PropertyScan().scan(header)
+    PropertyScan().scan(header, start, len(header))
     octets = header
-    flags = octets[_FLAGS_AT] << 8 | octets[_FLAGS_AT + 1]
-    at = _PROPERTIES_AT
+    flags = octets[start] << 8 | octets[start + 1]
+    at = start + _FLAGS_SIZE
     properties = BasicProperties()
     for flag, name, kind in _PROPERTIES:
         if not flags & flag:

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.model.message import Message, body_size_of, encode_address, frame_content, new_message
+from warren.model.message import BODY_END, NO_PROPERTIES, Message, body_size_of, encode_address, new_message
 from warren.wire.properties import BasicProperties
 
 
 def test_it_says_what_it_was_published_with() -> None:
     properties = BasicProperties(delivery_mode=2, headers={"a": 1}, priority=7, expiration="5")
-    message = Message.compose(encode_address("ex", "a.b"), properties, b"body", now=9)
+    message = Message.compose(encode_address("ex", "a.b"), properties, b"body" + BODY_END, now=9)
     assert (message.exchange, message.routing_key, message.body, message.body_size) == (
         "ex",
         "a.b",
@@ -19,32 +19,45 @@ def test_it_says_what_it_was_published_with() -> None:
     )
     assert (message.properties(), message.headers()) == (properties, {"a": 1})
     assert (message.is_persistent, message.priority, message.published_at) == (True, 7, 9)
-    assert message.header == properties.encode(4)
+    assert (message.property_list, message.content) == (properties.encode_list(), b"body\xce")
 
 
 def test_without_properties_it_says_nothing() -> None:
-    message = Message.compose(encode_address("", ""), BasicProperties(), b"", now=0)
+    message = Message.compose(encode_address("", ""), BasicProperties(), BODY_END, now=0)
     assert (message.exchange, message.routing_key, message.body, message.headers()) == ("", "", b"", {})
     assert (message.is_persistent, message.priority, message.body_size) == (False, 0, 0)
 
 
 def test_a_header_table_that_was_sent_empty_is_one() -> None:
-    message = Message.compose(encode_address("", ""), BasicProperties(headers={}), b"", now=0)
+    message = Message.compose(encode_address("", ""), BasicProperties(headers={}), BODY_END, now=0)
     assert message.headers() == {}
     assert message.properties().headers == {}
 
 
 def test_the_two_ways_to_make_one_are_the_same() -> None:
-    header = BasicProperties().encode(1)
-    content = frame_content(header, b"x", 3)
-    for message in (Message(b"\0\0", content, len(header), 5), new_message(b"\0\0", content, len(header), 5)):
-        assert (message.header, message.body, message.published_at) == (header, b"x", 5)
-        assert (message.channel, message.flags, message.priority) == (0, 0, 0)
+    for make in (Message, new_message):
+        message = make(b"\0\0", NO_PROPERTIES, b"x\xce", 5)
+        assert (message.address, message.body, message.published_at) == (b"\0\0", b"x", 5)
+        assert (message.properties(), message.flags, message.priority) == (BasicProperties(), 0, 0)
 
 
-def test_the_content_is_the_frames_behind_the_head_of_the_first() -> None:
-    assert frame_content(b"HEAD", b"", 1) == b"HEAD\xce"
-    assert frame_content(b"HEAD", b"xy", 258) == b"HEAD\xce\x03\x01\x02\x00\x00\x00\x02xy\xce"
+@pytest.mark.parametrize("now", [0, 0xFFFF, 0x10000, 1_763_700_000_123, 2**48 - 1])
+def test_it_keeps_the_time_to_the_millisecond(now: int) -> None:
+    for make in (Message, new_message):
+        message = make(b"\0\0", NO_PROPERTIES, BODY_END, now)
+        assert message.published_at == now
+        message.published_at = now // 2
+        assert message.published_at == now // 2
+
+
+def test_with_other_properties_it_is_the_same_message() -> None:
+    properties = BasicProperties(delivery_mode=2, priority=3, headers={"a": 1})
+    message = Message.compose(encode_address("ex", "k"), properties, b"x" + BODY_END, now=7)
+    changed = message.with_property_list(BasicProperties(headers={}).encode_list())
+    assert changed.properties() == BasicProperties(headers={})
+    assert changed.content is message.content
+    for name in ("address", "published_at", "flags", "priority"):
+        assert getattr(changed, name) == getattr(message, name)
 
 
 @pytest.mark.parametrize("name", ["x" * 256, "é" * 128])
@@ -56,7 +69,7 @@ def test_names_of_more_than_255_octets_have_no_address(name: str) -> None:
 @given(st.binary(max_size=255), st.binary(max_size=255), st.binary(max_size=300))
 def test_any_octets_come_out_as_they_went_in(exchange: bytes, key: bytes, body: bytes) -> None:
     names = [octets.decode("utf-8", "surrogateescape") for octets in (exchange, key)]
-    message = Message.compose(encode_address(*names), BasicProperties(), body, now=0)
+    message = Message.compose(encode_address(*names), BasicProperties(), body + BODY_END, now=0)
     assert [message.exchange, message.routing_key] == names
     assert message.body == body
     assert body_size_of(message) == len(body)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from warren.model.message import Message
+from warren.model.message import BODY_END, Message
 from warren.routing.exchange import Binding, Exchange, ExchangeSettings
 from warren.routing.router import Router
 from warren.wire.properties import BasicProperties
@@ -11,7 +11,7 @@ from warren.wire.properties import BasicProperties
 def sent(headers: Mapping[str, object] | None = None, **properties: object) -> Message:
     """A message with these properties; the router is told beside it where it was published to."""
     table = None if headers is None else dict(headers)
-    return Message.compose(b"\x00\x00", BasicProperties(headers=table, **properties), b"", now=0)
+    return Message.compose(b"\x00\x00", BasicProperties(headers=table, **properties), BODY_END, now=0)
 
 
 PLAIN = sent()

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.session.client import CountingWake, Heard, parse
 
 from warren.limits import OUTBOX_SIZE_MAX
-from warren.model.message import Message, encode_address, frame_content, new_message
+from warren.model.message import BODY_END, Message, encode_address
 from warren.session.outbox import Outbox
 from warren.wire.methods import BasicDeliver, BasicGetOk, ChannelOpenOk
 from warren.wire.properties import BasicProperties
@@ -31,12 +31,9 @@ def made() -> tuple[Outbox, CountingWake]:
     return outbox, wake
 
 
-def published(body: bytes, channel: int) -> Message:
-    """A message as it comes from a channel: its frames are of that channel."""
-    header = BasicProperties(app_id="me").encode(len(body))
-    message = new_message(encode_address("ex", "k"), frame_content(header, body, channel), len(header), 0)
-    message.channel = channel
-    return message
+def published(body: bytes, **properties: object) -> Message:
+    address = encode_address("ex", "k")
+    return Message.compose(address, BasicProperties(**properties), body + BODY_END, now=0)
 
 
 def sent(outbox: Outbox, message: Message, channel: int) -> list[Heard]:
@@ -53,23 +50,30 @@ def sent(outbox: Outbox, message: Message, channel: int) -> list[Heard]:
 def test_a_delivery_arrives_whole_in_frames_that_the_client_takes(size: int, channel: int) -> None:
     outbox, _ = made()
     body = bytes(at % 251 for at in range(size))
-    [heard] = sent(outbox, published(body, 3), channel)
+    [heard] = sent(outbox, published(body, app_id="me"), channel)
     assert (heard.channel, heard.method) == (channel, BasicDeliver("c", 7, False, "ex", "k"))
     assert (heard.properties, heard.body) == (BasicProperties(app_id="me"), body)
     assert heard.frames == -(-size // (FRAME_SIZE_MAX - 8))
 
 
-def test_deliveries_with_headers_of_other_sizes_and_on_other_channels_follow_each_other() -> None:
+def test_deliveries_with_other_properties_sizes_and_channels_follow_each_other() -> None:
     outbox, _ = made()
-    short = Message.compose(encode_address("ex", "k"), BasicProperties(), b"s", now=0)
-    for message, channel in ((published(b"1", 1), 1), (short, 1), (short, 2), (published(b"2", 1), 2)):
+    messages = [
+        published(body, **properties)
+        for properties in ({}, {"app_id": "me"}, {"app_id": "us"}, {"message_id": "long" * 30})
+        for body in (b"", b"1", b"2", bytes(300), bytes(5000))
+    ]
+    messages = 3 * messages + messages[::-1] + [message for message in messages for _ in range(2)]
+    for number, message in enumerate(messages):
+        channel = 1 + number % 7 // 3 + 300 * (number % 5 // 4)
         [heard] = sent(outbox, message, channel)
         assert (heard.channel, heard.body) == (channel, message.body)
+        assert heard.properties == message.properties()
 
 
 def test_arguments_may_stand_behind_the_address() -> None:
     outbox, _ = made()
-    message = published(b"x", 1)
+    message = published(b"x")
     whole = BasicGetOk(1, False, "ex", "k", 9).encode()
     at = len(whole) - 4 - len(message.address)
     outbox.content(1, b"\x01\x00\x01" + len(whole).to_bytes(4, "big") + whole[:at], message, whole[-4:])
@@ -130,20 +134,21 @@ def test_it_counts_what_waits_and_what_ever_came() -> None:
 def test_a_large_body_goes_to_the_socket_where_it_lies() -> None:
     outbox, _ = made()
     outbox.frame_size_max = 131_072
-    message = published(bytes(20_000), 1)
+    message = published(bytes(20_000))
     outbox.raw(b"before")
     outbox.content(1, b"head", message, b"")
     outbox.raw(b"after")
     chunks = outbox.take()
     assert chunks[1] is message.content
     assert len(chunks) == 3
-    assert len(b"".join(chunks)) == 6 + 4 + len(message.address) + 8 + len(message.content) + 5
+    middle = 8 + 12 + len(message.property_list) + 8
+    assert len(b"".join(chunks)) == 6 + 4 + len(message.address) + middle + len(message.content) + 5
 
 
 def test_a_body_that_is_cut_is_not_copied() -> None:
     outbox, _ = made()
     outbox.frame_size_max = 131_072
-    message = published(bytes(300_000), 1)
+    message = published(bytes(300_000))
     outbox.content(1, b"head", message, b"")
     parts = [chunk for chunk in outbox.take() if isinstance(chunk, memoryview)]
     assert [len(part) for part in parts] == [131_064, 131_064, 37_872]
@@ -153,5 +158,5 @@ def test_a_body_that_is_cut_is_not_copied() -> None:
 def test_what_is_small_leaves_as_one_chunk() -> None:
     outbox, _ = made()
     for _ in range(1000):
-        outbox.content(1, b"head", published(b"abc", 1), b"")
+        outbox.content(1, b"head", published(b"abc"), b"")
     assert len(outbox.take()) == 1

@@ -47,10 +47,39 @@ def test_a_message_is_the_same_however_its_octets_came(size: int) -> None:
         client.send(octets[at : at + size])
     message = kept(broker)
     whole = Message.compose(
-        b"\x00\x01q", BasicProperties(headers={"a": 1}, delivery_mode=2, priority=4), b"hello world", now=0
+        b"\x00\x01q",
+        BasicProperties(headers={"a": 1}, delivery_mode=2, priority=4),
+        b"hello world\xce",
+        now=0,
     )
-    assert (message.address, message.header, message.body) == (whole.address, whole.header, whole.body)
+    assert (message.address, message.property_list) == (whole.address, whole.property_list)
+    assert message.content == whole.content
     assert (message.flags, message.priority, message.body_size) == (whole.flags, whole.priority, 11)
+
+
+def test_messages_with_other_properties_follow_each_other() -> None:
+    broker, client = opened()
+    kinds = (
+        {},
+        {"app_id": "me"},
+        {"app_id": "us"},
+        {"delivery_mode": 2, "priority": 5},
+        {"headers": {"a": 1}},
+    )
+    for properties in (*kinds, *kinds[::-1], *(kind for kind in kinds for _ in range(2))):
+        client.send(publication("q", b"x", **properties))
+        message = kept(broker)
+        assert (message.properties(), message.body) == (BasicProperties(**properties), b"x")
+        assert message.is_persistent == ("delivery_mode" in properties)
+        assert message.priority == properties.get("priority", 0)
+        assert message.headers() == properties.get("headers", {})
+
+
+def test_messages_with_equal_properties_share_them() -> None:
+    broker, client = opened()
+    client.send(*(publication("q", body, app_id="me") for body in (b"a", b"bcd", b"")))
+    one, two, three = (kept(broker) for _ in range(3))
+    assert one.property_list is two.property_list is three.property_list
 
 
 def test_a_body_may_come_in_any_number_of_frames_and_empty_ones_between() -> None:

@@ -2,7 +2,7 @@
 
 from tests.unit.session.client import Broker, Client, call, publication
 
-from warren.model.message import Message
+from warren.model.message import BODY_END, NO_PROPERTIES, Message
 from warren.session.transaction import Transaction
 from warren.wire import methods
 
@@ -20,7 +20,7 @@ def selected() -> tuple[Broker, Client]:
 
 def test_it_gives_what_it_was_told_once() -> None:
     transaction = Transaction()
-    message = Message(b"\0\0", b"", 0, 0)
+    message = Message(b"\0\0", NO_PROPERTIES, BODY_END, 0)
     transaction.publish(message, True)
     transaction.settle([1, 2], 0)
     assert transaction.settled == {1, 2}

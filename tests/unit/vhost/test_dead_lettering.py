@@ -1,7 +1,7 @@
 """The dead are routed again: in order, without end only where a client wants it, and without a stack."""
 
 from warren.model.arguments import Overflow, QueueSettings
-from warren.model.message import Message, encode_address
+from warren.model.message import BODY_END, Message, encode_address
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Queue
 from warren.routing.exchange import Binding, ExchangeSettings
@@ -44,7 +44,9 @@ class Place:
         return queue
 
     def publish(self, key: str, body: bytes = b"x", **properties: object) -> int:
-        message = Message.compose(encode_address("", key), BasicProperties(**properties), body, now=5_000)
+        message = Message.compose(
+            encode_address("", key), BasicProperties(**properties), body + BODY_END, now=5_000
+        )
         return self.vhost.publish(message, None, 0)
 
 

@@ -27,7 +27,7 @@ def made(**queues: QueueSettings) -> VirtualHost:
 
 
 def sent(exchange: str, key: str, **properties: object) -> Message:
-    return Message.compose(encode_address(exchange, key), BasicProperties(**properties), b"x", now=0)
+    return Message.compose(encode_address(exchange, key), BasicProperties(**properties), b"x\xce", now=0)
 
 
 def test_every_queue_gets_the_same_message() -> None:

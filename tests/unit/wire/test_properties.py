@@ -44,19 +44,27 @@ def header(flags: int, properties: bytes) -> bytes:
     return struct.pack(">HHQH", 60, 0, 0, flags) + properties
 
 
+def scanned(octets: bytes) -> PropertyScan:
+    """What a walk over the payload of a content header finds."""
+    scan = PropertyScan()
+    scan.scan(octets, 12, len(octets))
+    return scan
+
+
 @given(PROPERTIES, st.integers(0, 2**64 - 1))
 def test_properties_survive_the_wire(values: dict, body_size: int) -> None:
     octets = BasicProperties(**values).encode(body_size)
     assert struct.unpack_from(">HHQ", octets) == (60, 0, body_size)
     assert BasicProperties.decode(octets) == BasicProperties(**values)
     assert BasicProperties.decode(octets).encode(body_size) == octets
+    assert BasicProperties(**values).encode_list() == octets[12:]
+    assert BasicProperties.decode_list(octets[12:]) == BasicProperties(**values)
 
 
 @given(PROPERTIES)
 def test_a_scan_finds_what_a_decode_finds(values: dict) -> None:
     octets = BasicProperties(**values).encode(1)
-    scan = PropertyScan()
-    scan.scan(octets)
+    scan = scanned(octets)
     assert scan.delivery_mode == values.get("delivery_mode", -1)
     assert scan.priority == values.get("priority", -1)
     for name in ("reply_to", "expiration", "user_id"):
@@ -69,7 +77,7 @@ def test_a_scan_finds_what_a_decode_finds(values: dict) -> None:
 @given(st.integers(0, 0xFFFF), st.binary(max_size=64))
 def test_nothing_but_a_frame_error_comes_out_of_octets(flags: int, properties: bytes) -> None:
     try:
-        PropertyScan().scan(header(flags, properties))
+        scanned(header(flags, properties))
     except FrameError:
         with pytest.raises(FrameError):
             BasicProperties.decode(header(flags, properties))
@@ -82,7 +90,7 @@ def test_a_header_cut_short_is_refused(values: dict, kept: int) -> None:
     octets = BasicProperties(**values).encode(1)
     if kept < len(octets):
         with pytest.raises(FrameError):
-            PropertyScan().scan(octets[:kept])
+            scanned(octets[:kept])
 
 
 @pytest.mark.parametrize(
@@ -104,15 +112,16 @@ def test_a_header_cut_short_is_refused(values: dict, kept: int) -> None:
 )
 def test_what_is_wrong_with_a_header_is_said(octets: bytes, text: str) -> None:
     with pytest.raises(FrameError, match=text):
-        PropertyScan().scan(octets)
+        scanned(octets)
     with pytest.raises(FrameError, match=text):
         BasicProperties.decode(octets)
 
 
 def test_a_scan_forgets_the_message_before() -> None:
     scan = PropertyScan()
-    scan.scan(BasicProperties(delivery_mode=2, priority=9, headers={}, reply_to="r", user_id="u").encode(0))
-    scan.scan(BasicProperties().encode(0))
+    values = {"delivery_mode": 2, "priority": 9, "headers": {}, "reply_to": "r", "user_id": "u"}
+    for octets in (BasicProperties(**values).encode_list(), BasicProperties().encode_list()):
+        scan.scan(octets, 0, len(octets))
     assert (scan.delivery_mode, scan.priority) == (-1, -1)
     assert (scan.headers_at, scan.headers_end, scan.reply_to_at, scan.user_id_at) == (0, 0, 0, 0)
 

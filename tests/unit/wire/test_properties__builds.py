@@ -66,7 +66,7 @@ def plain(value: object) -> object:
 
 def scanned(module: ModuleType, header: bytes) -> list[int]:
     scan = module.PropertyScan()
-    scan.scan(header)
+    scan.scan(header, 12, len(header))
     numbers = [scan.delivery_mode, scan.priority, scan.headers_at, scan.headers_end]
     return [*numbers, scan.reply_to_at, scan.expiration_at, scan.user_id_at]
 
