@@ -1,6 +1,6 @@
 """Ready messages by priority: one `Ready` for each level that was ever used, the highest goes out first."""
 
-from warren.model.message import Message
+from warren.model.message import Message, body_size_of
 from warren.queues.queue import Delivery, Queue
 from warren.queues.ready import Ready
 
@@ -8,7 +8,7 @@ from warren.queues.ready import Ready
 class PriorityReady(Ready):
     """What `Ready` is, for a queue with `x-max-priority`: first by priority, then by position."""
 
-    __slots__ = ("_highest", "_levels", "_priority_max")
+    __slots__ = ("_expiring", "_highest", "_levels", "_priority_max")
 
     def __init__(self, queue: Queue, priority_max: int) -> None:
         super().__init__(queue)
@@ -16,6 +16,8 @@ class PriorityReady(Ready):
         self._levels: list[Ready | None] = [None] * (priority_max + 1)
         # No message waits above this level.
         self._highest = 0
+        # Where a message was found last whose time was over: there may be more of them.
+        self._expiring = 0
 
     def pass_by(self, message: Message) -> Delivery:
         """`message` goes out without having waited; only while nothing is ready."""
@@ -24,7 +26,7 @@ class PriorityReady(Ready):
     def push(self, message: Message) -> None:
         """Add `message` behind all others of its priority."""
         self._level(message).push(message)
-        self._count()
+        self._count(message, 1)
 
     def push_deadline(self, message: Message, ttl_ms: int) -> int:
         """The deadline (ms) of `message`, pushed just now; -1: none."""
@@ -33,13 +35,13 @@ class PriorityReady(Ready):
     def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
         """Put `delivery` back to its place among those of its priority."""
         deadline = self._level(delivery.message).push_back(delivery, ttl_ms)
-        self._count()
+        self._count(delivery.message, 1)
         return deadline
 
     def pop(self) -> Delivery:
         """Take the first message of the highest priority out. Only while `count` is not 0."""
         delivery = self._top().pop()
-        self._count()
+        self._count(delivery.message, -1)
         return delivery
 
     def is_fresh(self) -> bool:
@@ -49,7 +51,7 @@ class PriorityReady(Ready):
     def pop_message(self) -> Message:
         """Take the first message of the highest priority out for good."""
         message = self._top().pop_message()
-        self._count()
+        self._count(message, -1)
         return message
 
     def first(self) -> Message:
@@ -63,12 +65,13 @@ class PriorityReady(Ready):
 
     def pop_expired(self, now: int, ttl_ms: int) -> Message | None:
         """Take out one message of any priority whose time is over at `now`; None when there is none."""
-        for level in self._levels:
-            if level is not None:
-                message = level.pop_expired(now, ttl_ms)
-                if message is not None:
-                    self._count()
-                    return message
+        for _ in self._levels:
+            level = self._levels[self._expiring]
+            message = None if level is None else level.pop_expired(now, ttl_ms)
+            if message is not None:
+                self._count(message, -1)
+                return message
+            self._expiring = (self._expiring or len(self._levels)) - 1
         return None
 
     def clear(self) -> None:
@@ -76,7 +79,8 @@ class PriorityReady(Ready):
         for level in self._levels:
             if level is not None:
                 level.clear()
-        self._count()
+        self.count = 0
+        self.octets = 0
 
     def _level(self, message: Message) -> Ready:
         """The level that `message` waits on: its priority, or the highest that the queue has."""
@@ -94,7 +98,6 @@ class PriorityReady(Ready):
                 return level
             self._highest -= 1
 
-    def _count(self) -> None:
-        levels = [level for level in self._levels if level is not None]
-        self.count = sum(level.count for level in levels)
-        self.octets = sum(level.octets for level in levels)
+    def _count(self, message: Message, difference: int) -> None:
+        self.count += difference
+        self.octets += difference * body_size_of(message)

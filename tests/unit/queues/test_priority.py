@@ -59,15 +59,38 @@ def test_purging_empties_every_priority() -> None:
     assert popped(ready) == [b"c"]
 
 
-@given(st.lists(st.none() | st.integers(0, 6), max_size=50))
-def test_it_does_what_a_stable_sort_does(steps: list[int | None]) -> None:
-    ready, naive = waiting(priority_max=4), []
-    for number, priority in enumerate(steps):
-        if priority is not None:
-            ready.push(sent(f"{number}", priority=priority))
-            naive.append((-min(priority, 4), number))
-        elif naive:
-            naive.sort()
-            assert ready.pop().message.body == b"%d" % naive.pop(0)[1]
+STEPS = st.sampled_from(["pop", "pop_message", "push_back", "expire", "clear"]) | st.integers(0, 6)
+
+
+@given(st.lists(STEPS, max_size=50))
+def test_it_does_what_a_stable_sort_does(steps: list[str | int]) -> None:
+    ready, naive, held = waiting(priority_max=4), [], []
+    for number, step in enumerate(steps):
+        naive.sort(key=lambda entry: entry[0])
+        if isinstance(step, int):
+            message = sent(f"{number}", priority=step, expiration=str(1 + number % 9))
+            ready.push(message)
+            ready.push_deadline(message, NONE)
+            naive.append(((-min(step, 4), number), message))
+        elif step == "clear":
+            ready.clear()
+            naive.clear()
+        elif step == "expire":
+            now = number % 7
+            while (expired := ready.pop_expired(now, NONE)) is not None:
+                [found] = [entry for entry in naive if entry[1] is expired]
+                naive.remove(found)
+            assert all(int(message.properties().expiration) > now for _, message in naive)
+        elif step == "push_back" and held:
+            place, delivery = held.pop()
+            ready.push_back(delivery, NONE)
+            naive.append((place, delivery.message))
+        elif step == "pop" and naive:
+            held.append((naive[0][0], ready.pop()))
+            assert held[-1][1].message is naive.pop(0)[1]
+        elif step == "pop_message" and naive and ready.is_fresh():
+            assert ready.pop_message() is naive.pop(0)[1]
         assert ready.count == len(naive)
-    assert popped(ready) == [b"%d" % number for _, number in sorted(naive)]
+        assert ready.octets == sum(message.body_size for _, message in naive)
+    naive.sort(key=lambda entry: entry[0])
+    assert popped(ready) == [message.body for _, message in naive]
