@@ -87,3 +87,11 @@ WORK_PER_TURN_MAX = 800
 METHOD_WORK = 60
 # What a declaration counts for, or a step of a handshake: a turn's work.
 DECLARATION_WORK = 800
+
+# --- store --------------------------------------------------------------------------------------
+# Octets of a segment file, as RabbitMQ's msg_store_file_size_limit; a larger message has a file of its own.
+SEGMENT_SIZE = 16_777_216
+# Files kept to be used again: so much disk is never given back, and four rolls in a row make no new file.
+SPARE_SEGMENTS_MAX = 4
+# A record of what queues are done with: one allocation when it is read.
+STATE_RECORD_SIZE_MAX = 1_048_576

@@ -1,7 +1,6 @@
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-@cython.final
 cdef class Message:
     cdef readonly bytes address
     cdef readonly bytes property_list
@@ -10,6 +9,11 @@ cdef class Message:
     cdef uint16_t _published_low
     cdef public uint8_t flags
     cdef public uint8_t priority
+
+@cython.final
+cdef class StoredMessage(Message):
+    cdef public uint64_t location
+    cdef public uint32_t references
 
 @cython.locals(message=Message)
 cpdef Message new_message(bytes address, bytes property_list, bytes content, int64_t now)

@@ -106,6 +106,18 @@ class Message:
         return message
 
 
+class StoredMessage(Message):
+    """A persistent message: it knows where a store has it, and how many queues need it there."""
+
+    __slots__ = ("location", "references")
+
+    def __init__(self, address: bytes, property_list: bytes, content: bytes, now: int) -> None:
+        super().__init__(address, property_list, content, now)
+        # Number of the segment << 32 | place of its record there; 0 while it is in none.
+        self.location = 0
+        self.references = 0
+
+
 def new_message(address: bytes, property_list: bytes, content: bytes, now: int) -> Message:
     """The same as calling Message, without the boxing that costs a compiled caller."""
     message: Message = Message.__new__(Message)

@@ -1,0 +1,82 @@
+"""Port: the files of one directory, as a store sees them.
+
+Reading waits, writing does not: a store hands over a job, a list of steps that are done in order by somebody
+else, and is called back when all are done or one has failed. A directory has one job at a time, so whatever
+is asked for meanwhile shares the next one, and its one fdatasync (group commit).
+
+What a step has done is certain only after a `Sync` of its file behind it, and that a file exists, or is gone,
+only after `SyncDirectory`: this is what the simulated disk takes away in a power cut.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make the file `name` of `size` octets, all zero: overwriting them later is cheaper than appending."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Write `chunks` behind one another into `name`, from octet `at` on."""
+
+    name: str
+    at: int
+    chunks: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Have the contents of `name` survive a power cut (fdatasync)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Give the file `old` the name `new`, replacing what had it."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove the file `name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SyncDirectory:
+    """Have what was made, renamed and removed survive a power cut."""
+
+
+Step = Create | Write | Sync | Rename | Delete | SyncDirectory
+# Called with None when all steps are done, or with what went wrong.
+Done = Callable[[OSError | None], None]
+
+
+class Disk(Protocol):
+    """One directory. Names are the store's own, never a user's."""
+
+    def names(self) -> Mapping[str, int]:
+        """Its files, and their sizes in octets."""
+
+    def read(self, name: str, at: int, size: int) -> bytes:
+        """Up to `size` octets of `name` from `at` on; fewer at its end. OSError when it cannot be read."""
+
+    def perform(self, steps: Sequence[Step]) -> None:
+        """Do `steps` in order now, as when a store is opened. OSError for the one that failed."""
+
+    def submit(self, steps: Sequence[Step], done: Done) -> None:
+        """Do `steps` in order, then call `done`. After a failed one the rest is not done.
+
+        Not before `done` was called for the job before. A job that failed may be submitted again: what was
+        done already is done again, and renaming or deleting what is gone already is no error.
+        """

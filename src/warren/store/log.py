@@ -1,0 +1,172 @@
+"""Segments in a row: records are appended to the last one, whose place is taken by the next when it is full.
+
+A batch is what is appended between two calls of `finish`. It begins with a BATCH record, which says that all
+before it was synced: recovery tells by it a torn end, which is no loss, from damage. When a batch goes beyond
+a segment, that one is sealed and synced before the next is made. Files that are not needed any more are used
+again, since overwriting needs no new room and syncs in half the time of growing.
+"""
+
+from collections.abc import Callable
+
+from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX, STATE_RECORD_SIZE_MAX
+from warren.model.message import StoredMessage
+from warren.store.disk import Create, Delete, Rename, Step, Sync, SyncDirectory, Write
+from warren.store.record import (
+    BATCH,
+    HEAD_SIZE,
+    SEAL,
+    checksum_seed,
+    encode,
+    encode_message_head,
+    message_record_size,
+)
+from warren.store.segment import HEAD_SIZE as SEGMENT_HEAD_SIZE
+from warren.store.segment import SALT_SIZE, SPARE_PREFIX, Segment, encode_head
+
+_HEAD_SIZE = HEAD_SIZE
+# What a segment keeps free for its SEAL, and what it begins with: its head and a BATCH.
+_SEAL_SIZE = HEAD_SIZE
+_BEGIN_SIZE = SEGMENT_HEAD_SIZE + HEAD_SIZE
+_SEGMENT_SHIFT = 32
+
+
+class Log:
+    """The segments of one store."""
+
+    __slots__ = (
+        "_chunks",
+        "_random_octets",
+        "_retired",
+        "_sealed",
+        "_seed",
+        "_spares",
+        "_spares_made",
+        "_start",
+        "_steps",
+        "last",
+        "segments",
+    )
+
+    def __init__(
+        self, segments: dict[int, Segment], spares: list[str], random_octets: Callable[[int], bytes]
+    ) -> None:
+        """Go on behind `segments`, which are all sealed; `begin` makes the one that is written to."""
+        self.segments = segments
+        self._random_octets = random_octets
+        self.last = Segment(max(segments, default=0), 0)
+        self._seed = 0
+        # Files that can be used again, and a number that none of them has.
+        self._spares = spares
+        self._spares_made = len(spares)
+        # The steps of this batch, and the chunks of its last write, which begins at `_start`.
+        self._steps: list[Step] = []
+        self._chunks: list[bytes] = []
+        self._start = 0
+        self._sealed: list[Segment] = []
+        self._retired: list[Segment] = []
+
+    def begin(self) -> list[Step]:
+        """The steps that make the first segment to be written to."""
+        self._open_next(0)
+        return self.finish()
+
+    def append_message(self, message: StoredMessage, references: bytes) -> None:
+        """Append `message`, and tell it where it lies."""
+        content = message.content
+        size = message_record_size(message, references)
+        self._make_room(size)
+        last = self.last
+        message.location = (last.number << _SEGMENT_SHIFT) | last.size
+        last.live += message.references
+        self._chunks.append(encode_message_head(message, references, self._seed))
+        self._chunks.append(content)
+        last.size += size
+
+    def append_parts(self, kind: int, parts: list[bytes]) -> None:
+        """Append `parts`, all of one size, in as few records of `kind` as they fit in."""
+        if not parts:
+            return
+        step = STATE_RECORD_SIZE_MAX // len(parts[0])
+        for at in range(0, len(parts), step):
+            body = b"".join(parts[at : at + step])
+            self._make_room(_HEAD_SIZE + len(body))
+            self._add(encode(kind, body, self._seed))
+
+    def sealed_dead(self) -> list[Segment]:
+        """The segments that were sealed since the last call and are dead already."""
+        sealed, self._sealed = self._sealed, []
+        return [segment for segment in sealed if segment.is_dead]
+
+    def retire(self, segment: Segment) -> None:
+        """Use the file of `segment` again, or delete it, when this batch is synced."""
+        self._retired.append(segment)
+
+    def finish(self) -> list[Step]:
+        """The steps of this batch; none if nothing was appended."""
+        if not self._chunks:
+            return []
+        self._write()
+        for segment in self._retired:
+            self._let_go(segment)
+        if self._retired:
+            self._steps.append(SyncDirectory())
+            self._retired = []
+        steps, self._steps = self._steps, []
+        return steps
+
+    def _make_room(self, size: int) -> None:
+        """Have room for `size` octets in the last segment, behind the beginning of a batch."""
+        last = self.last
+        if last.size + size + _HEAD_SIZE + _SEAL_SIZE > last.capacity:
+            self._roll(size)
+        elif not self._chunks:
+            self._start = last.size
+            self._add(encode(BATCH, b"", self._seed))
+
+    def _roll(self, size: int) -> None:
+        """Seal the last segment and begin the next, with room for a record of `size`."""
+        sealed = self.last
+        if not self._chunks:
+            self._start = sealed.size
+        self._add(encode(SEAL, b"", self._seed))
+        self._write()
+        sealed.is_sealed = True
+        self._sealed.append(sealed)
+        self._open_next(size)
+
+    def _open_next(self, size: int) -> None:
+        """Begin the segment behind the last, with room for a record of `size`."""
+        number = self.last.number + 1
+        capacity = max(SEGMENT_SIZE, _BEGIN_SIZE + size + _HEAD_SIZE + _SEAL_SIZE)
+        self.last = Segment(number, capacity)
+        self.segments[number] = self.last
+        if capacity == SEGMENT_SIZE and self._spares:
+            self._steps.append(Rename(self._spares.pop(), self.last.name))
+        else:
+            self._steps.append(Create(self.last.name, capacity))
+        self._steps.append(SyncDirectory())
+        salt = self._random_octets(SALT_SIZE)
+        self._seed = checksum_seed(number, salt)
+        self._start = 0
+        self._chunks.append(encode_head(number, salt))
+        self._add(encode(BATCH, b"", self._seed))
+
+    def _add(self, record: bytes) -> None:
+        self._chunks.append(record)
+        self.last.size += len(record)
+
+    def _write(self) -> None:
+        """Write and sync what was appended to the last segment in this batch."""
+        self._steps.append(Write(self.last.name, self._start, self._chunks))
+        self._steps.append(Sync(self.last.name))
+        self._chunks = []
+
+    def _let_go(self, segment: Segment) -> None:
+        del self.segments[segment.number]
+        if segment.capacity == SEGMENT_SIZE and len(self._spares) < SPARE_SEGMENTS_MAX:
+            self._spares_made += 1
+            spare = f"{SPARE_PREFIX}{self._spares_made:08d}"
+            self._steps.append(Rename(segment.name, spare))
+            self._spares.append(spare)
+        else:
+            self._steps.append(Delete(segment.name))

@@ -1,0 +1,257 @@
+"""The messages of one virtual host that must survive: appended to one log, shared by all of its queues.
+
+    append ─▶ pending ─ commit ─▶ encoded into the last segment ─▶ one job ─▶ written and synced ─▶ confirmed
+    release ─▶ still pending: never written │ written: a run of positions in the next batch
+
+There is one job at a time; what comes meanwhile waits for the next, so the more there is to do, the more each
+fdatasync is shared (group commit). A message is written once for all queues that it is in; what a queue is
+done with is a run of its positions, which for a queue that is read in order is one run for thousands.
+
+Invariants: a confirmation is told only after the sync of the batch that its message, and all before it, are
+in. What is released is written behind what it releases. A file is used again only after what still matters
+in it, the state of lanes, was synced elsewhere. Numbers of queues are never used twice.
+"""
+
+import errno
+from collections.abc import Callable
+
+from warren.model.confirmation import Confirmation
+from warren.model.message import StoredMessage
+from warren.store.disk import Disk, Step
+from warren.store.lane import Lane
+from warren.store.log import Log
+from warren.store.record import REACHED, RELEASE, encode_reference, encode_run
+from warren.store.segment import Segment
+
+_SEGMENT_SHIFT = 32
+# What a file system answers that is full, and has room again later.
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+class StorePort:
+    """Port: what a store needs from whoever opened it."""
+
+    def dirty(self) -> None:
+        """There is something to write: call `commit` when the turn is over."""
+        raise NotImplementedError
+
+    def failed(self, error: OSError, is_full: bool) -> None:
+        """A batch could not be written, and nothing is confirmed; `retry` it when a full disk has room."""
+        raise NotImplementedError
+
+    def recovered(self) -> None:
+        """The batch that failed was written after all."""
+        raise NotImplementedError
+
+
+class MessageStore:
+    """An open store; `recovery.open_store` makes it."""
+
+    __slots__ = (
+        "_batch_waiting", "_dead", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_last",
+        "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_port", "_retried",
+        "_runs", "_segments", "_waiting", "failure", "lanes",
+    )  # fmt: skip
+
+    def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
+        self._disk = disk
+        self._log = log
+        self._segments = log.segments
+        self._port = port
+        # True while the port knows that there is something to commit.
+        self._is_announced = False
+        self._is_busy = False
+        # What a job failed with: nothing is confirmed until the same job succeeds, if ever.
+        self.failure: OSError | None = None
+        self._retried: list[Step] = []
+        # Messages that are not encoded yet, and for each its references, encoded.
+        self._pending: list[StoredMessage] = []
+        self._pending_references: list[list[bytes]] = []
+        self._last: StoredMessage | None = None
+        self._last_references: list[bytes] = []
+        # Lanes of which something was released or reached, and runs that cannot grow any more.
+        self._dirty_lanes: list[Lane] = []
+        self._runs: list[bytes] = []
+        # Segments that no queue needs any more, except for the state of lanes that stands in them.
+        self._dead: list[Segment] = [segment for segment in log.segments.values() if segment.is_dead]
+        # Who waits for the next batch, and who for the one that is being written.
+        self._waiting: list[tuple[Confirmation, int]] = []
+        self._batch_waiting: list[tuple[Confirmation, int]] = []
+        self._on_closed: Callable[[], None] | None = None
+        # (number of a queue, priority level) -> lane.
+        self.lanes = lanes
+
+    def lane(self, queue: int, level: int) -> Lane:
+        """The lane of priority `level` of the queue with number `queue`."""
+        lane = self.lanes.get((queue, level))
+        if lane is None:
+            lane = self.lanes[(queue, level)] = Lane(queue, level)
+        return lane
+
+    def append(self, message: StoredMessage, lane: Lane, position: int) -> None:
+        """Keep `message` for `lane`, where its place is `position`; in a turn, all lanes of it in a row."""
+        reference = encode_reference(lane.queue, lane.key | position)
+        message.references += 1
+        if message is self._last:
+            self._last_references.append(reference)
+            return
+        self._last = message
+        self._last_references = [reference]
+        self._pending.append(message)
+        self._pending_references.append(self._last_references)
+        if not self._is_announced:
+            self._announce()
+
+    def confirm(self, confirmation: Confirmation, sequence: int) -> None:
+        """Call `confirmation.done(sequence)` when all that was appended before is safe."""
+        confirmation.expect(sequence)
+        self._waiting.append((confirmation, sequence))
+        if not self._is_announced:
+            self._announce()
+
+    def release(self, message: StoredMessage, lane: Lane, position: int) -> None:
+        """`lane` is done with `message`, at `position`."""
+        message.references -= 1
+        if message.location:
+            segment = self._segments[message.location >> _SEGMENT_SHIFT]
+            segment.live -= 1
+            if not segment.live and segment.is_sealed:
+                self._dead.append(segment)
+        lane.release(position, position + 1)
+        if lane.run_count and position == lane.run_first + lane.run_count:
+            lane.run_count += 1
+            return
+        if lane.run_count:
+            self._runs.append(encode_run(lane.queue, lane.key | lane.run_first, lane.run_count))
+        lane.run_first = position
+        lane.run_count = 1
+        if not lane.is_dirty:
+            self._mark(lane)
+
+    def reached(self, lane: Lane, position: int) -> None:
+        """Everything in `lane` before `position` was handed out; it is redelivered if it comes back."""
+        if position > lane.reached:
+            lane.reached = position
+            lane.has_reached = True
+            if not lane.is_dirty:
+                self._mark(lane)
+
+    def drop(self, queue: int) -> None:
+        """The queue with number `queue` is gone: its lanes are forgotten, and what they hold is dead."""
+        for key in [key for key in self.lanes if key[0] == queue]:
+            self.lanes.pop(key).is_dropped = True
+
+    def commit(self) -> None:
+        """Write what is pending, unless a batch is being written: then it goes with the next."""
+        self._is_announced = False
+        if self._is_busy or self.failure is not None:
+            return
+        steps = self._encode_batch()
+        self._batch_waiting, self._waiting = self._waiting, []
+        if steps:
+            self._submit(steps)
+        else:
+            self._confirm()
+
+    def retry(self) -> None:
+        """Try the batch that failed once more, as when the disk has room again."""
+        if self._retried and not self._is_busy:
+            self._submit(self._retried)
+
+    def close(self, on_closed: Callable[[], None]) -> None:
+        """Write what is pending, then call `on_closed`; also after a failure."""
+        self._on_closed = on_closed
+        if not self._is_busy:
+            self.commit()
+        self._end_if_done()
+
+    @property
+    def is_idle(self) -> bool:
+        """True when everything that was appended is safe, or never will be."""
+        return not self._is_busy and not (self._pending or self._waiting or self._dirty_lanes)
+
+    # --- private -------------------------------------------------------------------------------
+
+    def _announce(self) -> None:
+        self._is_announced = True
+        self._port.dirty()
+
+    def _mark(self, lane: Lane) -> None:
+        lane.is_dirty = True
+        self._dirty_lanes.append(lane)
+        if not self._is_announced:
+            self._announce()
+
+    def _encode_batch(self) -> list[Step]:
+        """Everything pending as steps for the disk; none if all of it was released again."""
+        log = self._log
+        pending, self._pending = self._pending, []
+        references, self._pending_references = self._pending_references, []
+        self._last = None
+        for message, its_references in zip(pending, references, strict=True):
+            if message.references:
+                joined = its_references[0] if len(its_references) == 1 else b"".join(its_references)
+                log.append_message(message, joined)
+        self._encode_state()
+        return log.finish()
+
+    def _encode_state(self) -> None:
+        """What lanes are done with and have reached since the last batch; all of it, from dead segments."""
+        log = self._log
+        lanes, self._dirty_lanes = self._dirty_lanes, []
+        runs, self._runs = self._runs, []
+        reached: list[bytes] = []
+        for lane in lanes:
+            lane.is_dirty = False
+            if lane.run_count:
+                runs.append(encode_run(lane.queue, lane.key | lane.run_first, lane.run_count))
+                lane.run_count = 0
+            if lane.has_reached:
+                reached.append(encode_reference(lane.queue, lane.key | lane.reached))
+                lane.has_reached = False
+        self._dead += log.sealed_dead()
+        while self._dead:
+            segment = self._dead.pop()
+            for lane in segment.lanes:
+                if not lane.is_dropped:
+                    lanes.append(lane)
+                    runs += [
+                        encode_run(lane.queue, lane.key | first, end - first) for first, end in lane.runs()
+                    ]
+                    reached.append(encode_reference(lane.queue, lane.key | lane.reached))
+            log.retire(segment)
+        log.append_parts(RELEASE, runs)
+        log.append_parts(REACHED, reached)
+        log.last.lanes.update(lanes)
+
+    def _submit(self, steps: list[Step]) -> None:
+        self._is_busy = True
+        self._retried = steps
+        self._disk.submit(steps, self._done)
+
+    def _done(self, error: OSError | None) -> None:
+        """The job has ended."""
+        self._is_busy = False
+        if error is not None:
+            self.failure = error
+            self._port.failed(error, is_full=error.errno in _NO_SPACE)
+            self._end_if_done()
+            return
+        self._retried = []
+        if self.failure is not None:
+            self.failure = None
+            self._port.recovered()
+        self._confirm()
+        if self._pending or self._waiting or self._dirty_lanes:
+            self.commit()
+        self._end_if_done()
+
+    def _confirm(self) -> None:
+        waiting, self._batch_waiting = self._batch_waiting, []
+        for confirmation, sequence in waiting:
+            confirmation.done(sequence)
+
+    def _end_if_done(self) -> None:
+        if self._on_closed is not None and (self.is_idle or self.failure is not None):
+            on_closed, self._on_closed = self._on_closed, None
+            on_closed()

@@ -1,0 +1,157 @@
+"""One record of a segment: what was published, what was handed out, what is done with.
+
+    record  │ size u32 │ checksum u32 │ kind u8 │ body, `size` octets │
+    checksum  CRC-32C over the number of the segment (u32), its salt, the kind and the body: what an earlier
+              use of a recycled file has left behind does not pass for a record of this one
+
+    MESSAGE   published at u64 ms │ flags u8 │ priority u8 │ address size u16 │ property list size u32
+              │ count u32 │ references │ address │ property list │ content (all three as in model/message)
+    RELEASE   ( queue u32 │ first position u64 │ how many u64 ) …: these are done with
+    REACHED   ( queue u32 │ position u64 ) …: all before it were handed out at least once
+    BATCH     everything before this record was synced before it was written
+    SEAL      the segment ends here, and another follows
+
+    reference │ queue u32 │ position u64 │
+
+All integers are big-endian. A queue goes by the number that the metadata gave it, never by its name; a
+position is the place of the message in its queue, with the priority level in the highest octet.
+"""
+
+from google_crc32c import extend
+
+from warren.model.message import StoredMessage
+
+VERSION = 1
+
+MESSAGE = 1
+RELEASE = 2
+REACHED = 3
+BATCH = 4
+SEAL = 5
+
+HEAD_SIZE = 9
+REFERENCE_SIZE = 12
+RUN_SIZE = 20
+# The body of a MESSAGE up to its references.
+_FIXED_SIZE = 20
+
+_HEAD_SIZE = HEAD_SIZE
+_REFERENCE_SIZE = REFERENCE_SIZE
+_MESSAGE = MESSAGE
+
+
+def checksum_seed(segment: int, salt: bytes) -> int:
+    """What the checksums of the records of segment number `segment` start from."""
+    seed: int = extend(0, segment.to_bytes(4, "big") + salt)
+    return seed
+
+
+def encode(kind: int, body: bytes, seed: int) -> bytes:
+    """A whole record."""
+    rest = bytes((kind,)) + body
+    checksum: int = extend(seed, rest)
+    return len(body).to_bytes(4, "big") + checksum.to_bytes(4, "big") + rest
+
+
+def encode_message_head(message: StoredMessage, references: bytes, seed: int) -> bytes:
+    """The record of `message` with its encoded `references`, up to its content, which follows on the disk."""
+    address = message.address
+    property_list = message.property_list
+    rest = b"".join(
+        (
+            b"\x01",
+            message.published_at.to_bytes(8, "big"),
+            bytes((message.flags, message.priority)),
+            len(address).to_bytes(2, "big"),
+            len(property_list).to_bytes(4, "big"),
+            (len(references) // _REFERENCE_SIZE).to_bytes(4, "big"),
+            references,
+            address,
+            property_list,
+        )
+    )
+    checksum: int = extend(extend(seed, rest), message.content)
+    size = len(rest) - 1 + len(message.content)
+    return size.to_bytes(4, "big") + checksum.to_bytes(4, "big") + rest
+
+
+def message_record_size(message: StoredMessage, references: bytes) -> int:
+    """The size of the whole record of `message` with its encoded `references`."""
+    parts = len(references) + len(message.address) + len(message.property_list) + len(message.content)
+    return _HEAD_SIZE + _FIXED_SIZE + parts
+
+
+def encode_reference(queue: int, position: int) -> bytes:
+    """Where a message stands in a queue."""
+    return queue.to_bytes(4, "big") + position.to_bytes(8, "big")
+
+
+def encode_run(queue: int, first: int, count: int) -> bytes:
+    """`count` positions of `queue` from `first` on."""
+    return queue.to_bytes(4, "big") + first.to_bytes(8, "big") + count.to_bytes(8, "big")
+
+
+def is_intact(octets: bytes, at: int, seed: int) -> int:
+    """The whole size of the record that begins at `at`, or 0 if none does that is whole and unharmed."""
+    end = at + _HEAD_SIZE
+    if end > len(octets):
+        return 0
+    end += int.from_bytes(octets[at : at + 4], "big")
+    if end > len(octets) or not octets[at + 8]:
+        return 0
+    checksum: int = extend(seed, octets[at + 8 : end])
+    return end - at if checksum == int.from_bytes(octets[at + 4 : at + 8], "big") else 0
+
+
+def decode_message(octets: bytes, at: int, size: int) -> StoredMessage:
+    """The message of the intact record of `size` octets at `at`."""
+    body = at + _HEAD_SIZE
+    address_at = body + _FIXED_SIZE + _count(octets, body) * _REFERENCE_SIZE
+    list_at = address_at + int.from_bytes(octets[body + 10 : body + 12], "big")
+    content_at = list_at + int.from_bytes(octets[body + 12 : body + 16], "big")
+    message = StoredMessage(
+        octets[address_at:list_at],
+        octets[list_at:content_at],
+        octets[content_at : at + size],
+        int.from_bytes(octets[body : body + 8], "big"),
+    )
+    message.flags = octets[body + 8]
+    message.priority = octets[body + 9]
+    return message
+
+
+def decode_references(octets: bytes, at: int) -> list[tuple[int, int]]:
+    """The (queue, position) pairs of the MESSAGE at `at`."""
+    body = at + _HEAD_SIZE
+    begin = body + _FIXED_SIZE
+    return _pairs(octets, begin, begin + _count(octets, body) * _REFERENCE_SIZE)
+
+
+def decode_reached(octets: bytes, at: int, size: int) -> list[tuple[int, int]]:
+    """The (queue, position) pairs of the REACHED at `at`."""
+    return _pairs(octets, at + _HEAD_SIZE, at + size)
+
+
+def decode_runs(octets: bytes, at: int, size: int) -> list[tuple[int, int, int]]:
+    """The (queue, first position, count) of the RELEASE at `at`."""
+    runs = []
+    for begin in range(at + _HEAD_SIZE, at + size, RUN_SIZE):
+        queue = int.from_bytes(octets[begin : begin + 4], "big")
+        first = int.from_bytes(octets[begin + 4 : begin + 12], "big")
+        runs.append((queue, first, int.from_bytes(octets[begin + 12 : begin + 20], "big")))
+    return runs
+
+
+def _pairs(octets: bytes, at: int, end: int) -> list[tuple[int, int]]:
+    return [
+        (
+            int.from_bytes(octets[begin : begin + 4], "big"),
+            int.from_bytes(octets[begin + 4 : begin + 12], "big"),
+        )
+        for begin in range(at, end, _REFERENCE_SIZE)
+    ]
+
+
+def _count(octets: bytes, body: int) -> int:
+    """How many references the MESSAGE has whose body is at `body`."""
+    return int.from_bytes(octets[body + 16 : body + 20], "big")

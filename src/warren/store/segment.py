@@ -1,0 +1,96 @@
+"""One file of a store: a head, then records until it is sealed or the log ends in it.
+
+    file  │ "WRNSEG" │ version u16 │ number u32 │ salt, 8 octets │ checksum u32 │ records … │
+
+Its name is its number, `00000012.segment`; numbers only grow. A file is made whole, all zero, and is used
+again for another segment when nothing in it is needed any more (`spare-00000003`). The salt is random, and
+goes into the checksum of each record: nothing that a client publishes can pass for a record.
+"""
+
+from google_crc32c import value as checksum_of
+
+from warren.limits import SEGMENT_SIZE
+from warren.store.lane import Lane
+from warren.store.record import VERSION, checksum_seed
+
+MAGIC = b"WRNSEG"
+HEAD_SIZE = 24
+SALT_SIZE = 8
+_SALT_AT = 12
+_CHECKSUM_AT = 20
+SUFFIX = ".segment"
+SPARE_PREFIX = "spare-"
+
+
+class SegmentError(Exception):
+    """A file of the store cannot be used: which one, where, and why."""
+
+    def __init__(self, name: str, at: int, reason: str) -> None:
+        super().__init__(f"{name}, octet {at}: {reason}")
+        self.name = name
+        self.at = at
+        self.reason = reason
+
+
+class NewerFormatError(SegmentError):
+    """A newer version of Warren has written the file."""
+
+
+class Segment:
+    """What is known of one segment while the store is open."""
+
+    __slots__ = ("capacity", "is_sealed", "lanes", "live", "number", "size")
+
+    def __init__(self, number: int, capacity: int = SEGMENT_SIZE) -> None:
+        self.number = number
+        # Octets of its file, and how many of them are used.
+        self.capacity = capacity
+        self.size = HEAD_SIZE
+        # References of queues to messages in it.
+        self.live = 0
+        self.is_sealed = False
+        # The lanes of which some state stands in it.
+        self.lanes: set[Lane] = set()
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return segment_name(self.number)
+
+    @property
+    def is_dead(self) -> bool:
+        """True if no queue needs a message of it, and none ever will."""
+        return self.is_sealed and not self.live
+
+
+def segment_name(number: int) -> str:
+    """The name of the file of segment `number`."""
+    return f"{number:08d}{SUFFIX}"
+
+
+def encode_head(number: int, salt: bytes) -> bytes:
+    """The head of the file of segment `number`."""
+    head = MAGIC + VERSION.to_bytes(2, "big") + number.to_bytes(4, "big") + salt
+    checksum: int = checksum_of(head)
+    return head + checksum.to_bytes(4, "big")
+
+
+def seed_of(head: bytes, number: int) -> int:
+    """What the checksums of the records behind `head` start from.
+
+    SegmentError unless it is the head of segment `number`, of a version that can be read.
+    """
+    name = segment_name(number)
+    if len(head) < HEAD_SIZE or head[: len(MAGIC)] != MAGIC:
+        raise SegmentError(name, 0, "this is no segment of a message store")
+    if checksum_of(head[:_CHECKSUM_AT]) != int.from_bytes(head[_CHECKSUM_AT:HEAD_SIZE], "big"):
+        raise SegmentError(name, 0, "the head of the segment is damaged")
+    version = int.from_bytes(head[6:8], "big")
+    if version > VERSION:
+        raise NewerFormatError(
+            name, 6, f"format {version} is newer than {VERSION}, the newest that this version reads"
+        )
+    found = int.from_bytes(head[8:12], "big")
+    if found != number:
+        raise SegmentError(name, 8, f"this is segment {found} under another name")
+    return checksum_seed(number, head[_SALT_AT:_CHECKSUM_AT])

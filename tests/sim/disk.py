@@ -1,0 +1,148 @@
+"""A disk in memory that loses power: what was not synced may be there, torn, out of order, or not at all."""
+
+import errno
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from warren.store.disk import Create, Delete, Done, Rename, Step, Sync, SyncDirectory, Write
+
+SECTOR = 512
+
+
+class File:
+    """What is certain of a file, and the writes that are not."""
+
+    def __init__(self, size: int) -> None:
+        self.synced = bytearray(size)
+        self.current = bytearray(size)
+        # Whole or parts of sectors, in the order of their writing: (at, octets).
+        self.unsynced: list[tuple[int, bytes]] = []
+
+    def write(self, at: int, octets: bytes) -> None:
+        end = at + len(octets)
+        if end > len(self.current):
+            self.current.extend(bytes(end - len(self.current)))
+        self.current[at:end] = octets
+        while octets:
+            part = octets[: SECTOR - at % SECTOR]
+            self.unsynced.append((at, part))
+            at += len(part)
+            octets = octets[len(part) :]
+
+    def sync(self) -> None:
+        self.synced = bytearray(self.current)
+        self.unsynced = []
+
+    def lose_power(self, chance: random.Random) -> None:
+        """Any part of what was not synced has reached the disk, in any order."""
+        kept = [piece for piece in self.unsynced if chance.random() < 0.5]
+        chance.shuffle(kept)
+        for at, octets in kept:
+            if chance.random() < 0.1:
+                octets = octets[: chance.randrange(len(octets) + 1)]
+            end = at + len(octets)
+            if end > len(self.synced):
+                self.synced.extend(bytes(end - len(self.synced)))
+            self.synced[at:end] = octets
+        self.current = bytearray(self.synced)
+        self.unsynced = []
+
+
+class SimulatedDisk:
+    """Does the steps of a job one by one, when it is told to."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.files: dict[str, File] = {}
+        # The directory as it would be after a power cut, and what was done to it since.
+        self._synced_names: dict[str, File] = {}
+        self._changes: list[Callable[[dict[str, File]], None]] = []
+        self._job: list[Step] = []
+        self._done: Done | None = None
+        # The next step of this kind fails with this error number.
+        self.fault: tuple[type, int] | None = None
+        self.syncs = 0
+
+    # --- the port --------------------------------------------------------------------------------
+
+    def names(self) -> Mapping[str, int]:
+        return {name: len(file.current) for name, file in self.files.items()}
+
+    def read(self, name: str, at: int, size: int) -> bytes:
+        return bytes(self.files[name].current[at : at + size])
+
+    def perform(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            self._do(step)
+
+    def submit(self, steps: Sequence[Step], done: Done) -> None:
+        assert self._done is None, "one job at a time"
+        self._job = list(steps)
+        self._done = done
+
+    # --- what a test does ------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        return self._done is not None
+
+    def advance(self, steps: int | None = None) -> None:
+        """Do so many steps of the job, or all; the last one ends it."""
+        while self._done is not None and (steps is None or steps > 0):
+            steps = None if steps is None else steps - 1
+            error: OSError | None = None
+            if self._job:
+                try:
+                    self._do(self._job.pop(0))
+                except OSError as failed:
+                    error = failed
+            if error is not None or not self._job:
+                done, self._done = self._done, None
+                done(error)
+
+    def lose_power(self) -> None:
+        """What is left when the power comes back."""
+        self._job, self._done = [], None
+        names = dict(self._synced_names)
+        for change in self._changes[: self._chance.randrange(len(self._changes) + 1)]:
+            change(names)
+        self.files = names
+        for file in names.values():
+            file.lose_power(self._chance)
+        self._changes = []
+        self._synced_names = dict(names)
+
+    def flip_bit(self, name: str, at: int) -> None:
+        """Damage what was synced."""
+        for octets in (self.files[name].current, self.files[name].synced):
+            octets[at] ^= 1 << self._chance.randrange(8)
+
+    def _do(self, step: Step) -> None:
+        if self.fault is not None and isinstance(step, self.fault[0]):
+            number, self.fault = self.fault[1], None
+            raise OSError(number, errno.errorcode[number])
+        match step:
+            case Create(name, size):
+                file = File(size)
+                self._change(lambda names: names.__setitem__(name, file))
+            case Write(name, at, chunks):
+                self.files[name].write(at, b"".join(chunks))
+            case Sync(name):
+                self.files[name].sync()
+                self.syncs += 1
+            case Rename(old, new):
+                self._change(lambda names: _rename(names, old, new))
+            case Delete(name):
+                self._change(lambda names: names.pop(name, None))
+            case SyncDirectory():
+                self._synced_names = dict(self.files)
+                self._changes = []
+
+    def _change(self, change: Callable[[dict[str, File]], object]) -> None:
+        change(self.files)
+        self._changes.append(change)  # type: ignore[arg-type]
+
+
+def _rename(names: dict[str, File], old: str, new: str) -> None:
+    if old in names:
+        names[new] = names.pop(old)

@@ -1,0 +1,172 @@
+"""The message store on a disk that loses power at any step, driven by seeds.
+
+What was confirmed and not released is there, at its place and unharmed; what was released in a batch that was
+synced is not; what is in between may be either; nothing else is ever there.
+"""
+
+import os
+import random
+
+import pytest
+from tests.sim.disk import SimulatedDisk
+
+from warren.model.confirmation import Confirmation
+from warren.model.message import StoredMessage, encode_address, frame_content
+from warren.store import log as log_module
+from warren.store.message_store import StorePort
+from warren.store.recovery import OpeningWorld, Recovered, open_store
+from warren.wire.properties import BasicProperties
+
+SEEDS = int(os.environ.get("SEEDS", "60"))
+QUEUES = (1, 2, 3)
+STEPS = 120
+
+
+class Port(StorePort):
+    """Commits when the simulation says so."""
+
+    def __init__(self) -> None:
+        self.is_dirty = False
+        self.failures: list[OSError] = []
+
+    def dirty(self) -> None:
+        self.is_dirty = True
+
+    def failed(self, error: OSError, is_full: bool) -> None:
+        self.failures.append(error)
+
+    def recovered(self) -> None:
+        self.failures.clear()
+
+
+class Held(Confirmation):
+    """Knows what was promised."""
+
+    def __init__(self) -> None:
+        self.confirmed: set[int] = set()
+
+    def expect(self, sequence: int) -> None:
+        assert sequence not in self.confirmed
+
+    def done(self, sequence: int) -> None:
+        self.confirmed.add(sequence)
+
+    def refused(self, sequence: int) -> None:
+        raise AssertionError(sequence)
+
+
+class Simulation:
+    """One store, its queues as they should be, and the chance that drives them."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.disk = SimulatedDisk(self.chance)
+        self.port = Port()
+        self.promises = Held()
+        self.number = 0
+        # (queue, position) -> (number, body) of what was appended and not released.
+        self.held: dict[tuple[int, int], tuple[int, StoredMessage]] = {}
+        # Released, and whether that is certain: number of releases that a sync has covered.
+        self.released: dict[tuple[int, int], bool] = {}
+        self.next: dict[int, int] = dict.fromkeys(QUEUES, 0)
+        self.store = self.open().store
+
+    def open(self) -> Recovered:
+        world = OpeningWorld(
+            random_octets=self.chance.randbytes, has_queue=lambda _: True, progress=lambda *_: None
+        )
+        return open_store(self.disk, self.port, world)
+
+    def step(self) -> None:
+        action = self.chance.choice(
+            ["append", "append", "append", "release", "release", "reach", "commit", "work", "work", "crash"]
+        )
+        getattr(self, action)()
+
+    def append(self) -> None:
+        body = self.chance.randbytes(self.chance.choice([0, 1, 20, 700, 3_000]))
+        header = BasicProperties(delivery_mode=2).encode(len(body))
+        message = StoredMessage(encode_address("", "q"), frame_content(header, body, 1), len(header), 5)
+        self.number += 1
+        for queue in self.chance.sample(QUEUES, self.chance.choice([1, 1, 2, 3])):
+            position = self.next[queue]
+            self.next[queue] += 1
+            self.store.append(message, self.store.lane(queue, 0), position)
+            self.held[queue, position] = (self.number, message)
+        self.store.confirm(self.promises, self.number)
+
+    def release(self) -> None:
+        if self.held:
+            key = min(self.held) if self.chance.random() < 0.5 else self.chance.choice(list(self.held))
+            _, message = self.held.pop(key)
+            self.store.release(message, self.store.lane(key[0], 0), key[1])
+            self.released[key] = False
+
+    def reach(self) -> None:
+        queue = self.chance.choice(QUEUES)
+        self.store.reached(self.store.lane(queue, 0), self.chance.randrange(self.next[queue] + 1))
+
+    def commit(self) -> None:
+        self.store.commit()
+
+    def work(self) -> None:
+        self.disk.advance(self.chance.choice([1, 2, 3, None]))
+
+    def settle(self) -> None:
+        """Nothing is pending, so whatever was released is certainly gone."""
+        self.store.commit()
+        while self.disk.is_busy or not self.store.is_idle:
+            self.disk.advance()
+            self.store.commit()
+        self.released = dict.fromkeys(self.released, True)
+
+    def crash(self) -> None:
+        if self.chance.random() < 0.3:
+            self.settle()
+        self.disk.lose_power()
+        recovered = self.open()
+        assert not recovered.damage
+        self.check(recovered)
+
+    def check(self, recovered: Recovered) -> None:
+        found: dict[tuple[int, int], StoredMessage] = {}
+        for (queue, _), messages in recovered.messages.items():
+            positions = [position for position, _ in messages]
+            assert positions == sorted(set(positions))
+            assert recovered.ends[queue, 0] > positions[-1]
+            found |= {(queue, position): message for position, message in messages}
+        for key, (number, message) in self.held.items():
+            if number in self.promises.confirmed:
+                assert key in found, f"confirmed message {number} of {key} is lost"
+            if key in found:
+                assert (found[key].content, found[key].address) == (message.content, message.address)
+        for key in found:
+            assert key in self.held or self.released.get(key) is False, f"{key} came back"
+        self.go_on(recovered, found)
+
+    def go_on(self, recovered: Recovered, found: dict[tuple[int, int], StoredMessage]) -> None:
+        """From here on, what was found is what there is, and it is certain."""
+        self.store = recovered.store
+        numbers = {key: number for key, (number, _) in self.held.items()}
+        self.held = {key: (numbers.get(key, 0), message) for key, message in found.items()}
+        self.released = {
+            (queue, position): True for queue in QUEUES for position in range(self.next[queue])
+            if (queue, position) not in found
+        }  # fmt: skip
+        for key in found:
+            number = numbers.get(key, 0)
+            self.promises.confirmed.add(number)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_nothing_confirmed_is_lost_and_nothing_released_comes_back(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "SEGMENT_SIZE", 8_192)
+    monkeypatch.setattr("warren.store.recovery.SEGMENT_SIZE", 8_192)
+    simulation = Simulation(seed)
+    for _ in range(STEPS):
+        simulation.step()
+    simulation.settle()
+    assert {number for number, _ in simulation.held.values()} <= simulation.promises.confirmed | {0}
+    simulation.crash()
