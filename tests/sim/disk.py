@@ -3,6 +3,7 @@
 import errno
 import random
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from warren.store.disk import Create, Delete, Done, Rename, Step, Sync, SyncDirectory, Write
 
@@ -23,11 +24,9 @@ class File:
         if end > len(self.current):
             self.current.extend(bytes(end - len(self.current)))
         self.current[at:end] = octets
-        while octets:
-            part = octets[: SECTOR - at % SECTOR]
-            self.unsynced.append((at, part))
-            at += len(part)
-            octets = octets[len(part) :]
+        begins = [at, *range(at - at % SECTOR + SECTOR, end, SECTOR)]
+        for begin, behind in pairwise([*begins, end]):
+            self.unsynced.append((begin, octets[begin - at : behind - at]))
 
     def sync(self) -> None:
         self.synced = bytearray(self.current)

@@ -11,7 +11,7 @@ import pytest
 from tests.sim.disk import SimulatedDisk
 
 from warren.model.confirmation import Confirmation
-from warren.model.message import StoredMessage, encode_address, frame_content
+from warren.model.message import BODY_END, StoredMessage, encode_address
 from warren.store import log as log_module
 from warren.store.message_store import StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_store
@@ -20,6 +20,7 @@ from warren.wire.properties import BasicProperties
 SEEDS = int(os.environ.get("SEEDS", "60"))
 QUEUES = (1, 2, 3)
 STEPS = 120
+PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
 
 
 class Port(StorePort):
@@ -85,8 +86,7 @@ class Simulation:
 
     def append(self) -> None:
         body = self.chance.randbytes(self.chance.choice([0, 1, 20, 700, 3_000]))
-        header = BasicProperties(delivery_mode=2).encode(len(body))
-        message = StoredMessage(encode_address("", "q"), frame_content(header, body, 1), len(header), 5)
+        message = StoredMessage(encode_address("", "q"), PROPERTIES, body + BODY_END, 5)
         self.number += 1
         for queue in self.chance.sample(QUEUES, self.chance.choice([1, 1, 2, 3])):
             position = self.next[queue]

@@ -1,0 +1,64 @@
+"""Files that are written by a thread."""
+
+import asyncio
+import errno
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from warren.runtime.disk import DirectoryDisk
+from warren.store.disk import Create, Delete, Rename, Step, Sync, SyncDirectory, Write
+
+
+def after(path: Path, *jobs: list[Step]) -> list[OSError | None]:
+    """Do `jobs` one after the other; how each of them ended."""
+
+    async def scenario() -> list[OSError | None]:
+        with ThreadPoolExecutor(1) as executor:
+            disk = DirectoryDisk(path, asyncio.get_running_loop(), executor)
+            ends = []
+            for job in jobs:
+                end: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
+                disk.submit(job, end.set_result)
+                ends.append(await end)
+            disk.close()
+            return ends
+
+    return asyncio.run(scenario())
+
+
+def test_steps_are_done_in_order_and_their_end_is_told(tmp_path: Path) -> None:
+    job: list[Step] = [
+        Create("a", 10), Write("a", 2, [b"xy", b"z"]), Sync("a"), Rename("a", "b"), SyncDirectory(),
+    ]  # fmt: skip
+    assert after(tmp_path, job) == [None]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"b": b"\0\0xyz\0\0\0\0\0"}
+
+
+def test_a_failed_step_is_the_last_of_its_job_and_not_of_the_disk(tmp_path: Path) -> None:
+    job: list[Step] = [Write("missing", 0, [b"x"]), Create("a", 1)]
+    [error, after_it] = after(tmp_path, job, [Create("b", 1)])
+    assert error is not None
+    assert error.errno == errno.ENOENT
+    assert after_it is None
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_what_is_gone_may_be_renamed_and_deleted_again(tmp_path: Path) -> None:
+    job: list[Step] = [Create("a", 1), Rename("a", "b"), Delete("c")]
+    retried: list[Step] = [Rename("a", "b"), Delete("b"), Delete("b")]
+    assert after(tmp_path, job, retried) == [None, None]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("at", "size", "expected"), [(0, 4, b"abcd"), (2, 100, b"cdef"), (9, 1, b"")])
+def test_reading_ends_with_the_file(tmp_path: Path, at: int, size: int, expected: bytes) -> None:
+    (tmp_path / "a").write_bytes(b"abcdef")
+    loop = asyncio.new_event_loop()
+    with ThreadPoolExecutor(1) as executor:
+        disk = DirectoryDisk(tmp_path, loop, executor)
+        assert disk.read("a", at, size) == expected
+        assert disk.names() == {"a": 6}
+        disk.close()
+    loop.close()

@@ -1,0 +1,294 @@
+"""What is found in a store that was torn, damaged, or written by somebody else."""
+
+import errno
+import random
+
+import pytest
+from google_crc32c import value
+from tests.sim.disk import SimulatedDisk
+
+from warren.limits import SEGMENT_SIZE
+from warren.model.confirmation import Confirmation
+from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
+from warren.store.disk import Create, Sync, Write
+from warren.store.message_store import StorePort
+from warren.store.recovery import OpeningWorld, Recovered, open_store
+from warren.store.segment import NewerFormatError, SegmentError
+from warren.wire.properties import BasicProperties
+
+FIRST = "00000001.segment"
+
+
+class Port(StorePort):
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def dirty(self) -> None:
+        self.told.append("dirty")
+
+    def failed(self, error: OSError, is_full: bool) -> None:
+        self.told.append("full" if is_full else "failed")
+
+    def recovered(self) -> None:
+        self.told.append("recovered")
+
+
+class Promise(Confirmation):
+    """One publisher."""
+
+    def __init__(self) -> None:
+        self.done_numbers: list[int] = []
+
+    def expect(self, sequence: int) -> None:
+        """It will hear of it."""
+
+    def done(self, sequence: int) -> None:
+        self.done_numbers.append(sequence)
+
+
+def published(body: bytes) -> StoredMessage:
+    properties = BasicProperties(delivery_mode=2, priority=3).encode_list()
+    message = StoredMessage(encode_address("ex", "key"), properties, body + BODY_END, 1_700_000_000_000)
+    message.flags, message.priority = PERSISTENT, 3
+    return message
+
+
+def opened(disk: SimulatedDisk, port: Port | None = None, queues: tuple[int, ...] = (1, 2)) -> Recovered:
+    world = OpeningWorld(
+        random_octets=random.Random(1).randbytes, has_queue=queues.__contains__, progress=lambda *_: None
+    )
+    return open_store(disk, port or Port(), world)
+
+
+def written(disk: SimulatedDisk, *bodies: bytes) -> list[StoredMessage]:
+    """Each of `bodies` in queue 1, in a batch of its own."""
+    store = opened(disk).store
+    messages = []
+    for position, body in enumerate(bodies):
+        messages.append(published(body))
+        store.append(messages[-1], store.lane(1, 0), position)
+        store.commit()
+        disk.advance()
+    return messages
+
+
+def bodies(recovered: Recovered, queue: int = 1) -> list[bytes]:
+    return [message.body for _, message in recovered.messages.get((queue, 0), [])]
+
+
+def disk() -> SimulatedDisk:
+    return SimulatedDisk(random.Random(0))
+
+
+def test_a_message_comes_back_as_it_was_published() -> None:
+    there = disk()
+    written(there, b"body", b"")
+    [(_, message), (_, empty)] = opened(there).messages[1, 0]
+    assert (message.exchange, message.routing_key, message.body) == ("ex", "key", b"body")
+    assert (message.published_at, message.flags, message.priority) == (1_700_000_000_000, 1, 3)
+    assert (empty.body, empty.properties().delivery_mode) == (b"", 2)
+    assert message.content == published(b"body").content
+
+
+def test_a_message_in_many_queues_is_written_once() -> None:
+    there = disk()
+    store = opened(there).store
+    message = published(bytes(10_000))
+    for queue in range(1, 101):
+        store.append(message, store.lane(queue, 0), 0)
+    store.commit()
+    there.advance()
+    recovered = opened(there, queues=tuple(range(1, 101)))
+    found = [recovered.messages[queue, 0][0][1] for queue in range(1, 101)]
+    assert all(other is found[0] for other in found)
+    assert found[0].references == 100
+
+
+def test_what_is_released_before_it_is_written_never_is() -> None:
+    there = disk()
+    store = opened(there).store
+    promise = Promise()
+    message = published(bytes(1000))
+    lane = store.lane(1, 0)
+    store.append(message, lane, 0)
+    store.confirm(promise, 1)
+    store.release(message, lane, 0)
+    before = sum(len(file.unsynced) for file in there.files.values())
+    store.commit()
+    there.advance()
+    assert promise.done_numbers == [1]
+    assert before == 0
+    assert all(bytes(1000) not in bytes(file.synced[:900]) for file in there.files.values())
+    assert bodies(opened(there)) == []
+
+
+def test_a_torn_end_is_no_damage_and_is_not_written_over() -> None:
+    there = disk()
+    written(there, b"first", b"second")
+    at = there.files[FIRST].current.find(b"second")
+    there.flip_bit(FIRST, at)
+    recovered = opened(there)
+    assert (bodies(recovered), recovered.damage) == ([b"first"], [])
+    assert "00000002.segment" in there.files
+
+
+@pytest.mark.parametrize("before", [0, 20, 45])
+def test_damage_before_a_later_batch_is_reported_with_its_place_and_costs_one_record(before: int) -> None:
+    there = disk()
+    written(there, b"first", b"second", b"third")
+    at = there.files[FIRST].current.find(b"second")
+    there.flip_bit(FIRST, at - before)
+    recovered = opened(there)
+    assert bodies(recovered) == [b"first", b"third"]
+    [damage] = recovered.damage
+    assert damage.name == FIRST
+    assert at - 100 < damage.at < at
+    assert "record is damaged" in str(damage)
+
+
+def test_a_damaged_segment_is_never_used_again() -> None:
+    there = disk()
+    written(there, b"first", b"second", b"third")
+    there.flip_bit(FIRST, there.files[FIRST].current.find(b"second"))
+    recovered = opened(there)
+    store = recovered.store
+    for position, message in recovered.messages[1, 0]:
+        store.release(message, store.lane(1, 0), position)
+    store.commit()
+    there.advance()
+    assert FIRST in there.files
+
+
+def test_a_newer_format_is_refused() -> None:
+    there = disk()
+    written(there, b"first")
+    head = there.files[FIRST].current
+    head[6:8] = (99).to_bytes(2, "big")
+    head[20:24] = value(bytes(head[:20])).to_bytes(4, "big")
+    with pytest.raises(NewerFormatError, match=r"00000001.segment, octet 6: format 99 is newer than 1"):
+        opened(there)
+
+
+def test_a_damaged_head_costs_its_segment_and_is_reported() -> None:
+    there = disk()
+    written(there, b"first")
+    opened(there)
+    there.flip_bit(FIRST, 3)
+    recovered = opened(there)
+    assert [str(error) for error in recovered.damage] == [
+        f"{FIRST}, octet 0: this is no segment of a message store"
+    ]
+
+
+def test_the_end_of_a_segment_without_its_seal_is_damage_when_another_follows() -> None:
+    there = disk()
+    written(there, b"first")
+    opened(there)
+    octets = there.files[FIRST].current
+    there.flip_bit(FIRST, octets.find(b"first") + 10)
+    assert isinstance(opened(there).damage[0], SegmentError)
+
+
+def test_what_a_queue_that_is_gone_left_behind_is_dead() -> None:
+    there = disk()
+    written(there, b"first")
+    recovered = opened(there, queues=())
+    assert not recovered.messages
+    recovered.store.append(published(b"x"), recovered.store.lane(2, 0), 0)
+    recovered.store.commit()
+    there.advance()
+    assert FIRST not in there.files
+
+
+def test_a_message_that_is_larger_than_a_segment_has_one_of_its_own() -> None:
+    there = disk()
+    body = bytes(SEGMENT_SIZE + 5)
+    written(there, b"small", body, b"behind")
+    recovered = opened(there)
+    assert [len(found) for found in bodies(recovered)] == [5, len(body), 6]
+
+
+def test_dead_segments_are_used_again_and_what_lanes_are_done_with_is_kept() -> None:
+    there = disk()
+    store = opened(there).store
+    lane, stuck = store.lane(1, 0), store.lane(2, 0)
+    kept = published(b"kept")
+    store.append(kept, stuck, 0)
+    body = bytes(1 << 20)
+    for position in range(80):
+        message = published(body)
+        store.append(message, lane, position)
+        store.commit()
+        there.advance()
+        store.release(message, lane, position)
+    store.commit()
+    there.advance()
+    assert len(there.files) <= 8
+    recovered = opened(there)
+    assert bodies(recovered, 2) == [b"kept"]
+    assert bodies(recovered) == []
+    assert recovered.ends[1, 0] == 80
+
+
+def test_one_sync_is_shared_by_all_that_came_meanwhile() -> None:
+    there = disk()
+    store = opened(there).store
+    promise = Promise()
+    lane = store.lane(1, 0)
+    before = there.syncs
+    for number in range(100):
+        store.append(published(b"x"), lane, number)
+        store.confirm(promise, number)
+        store.commit()
+    there.advance()
+    assert promise.done_numbers == list(range(100))
+    assert there.syncs - before == 2
+
+
+@pytest.mark.parametrize("step", [Write, Sync, Create])
+def test_a_full_disk_stops_confirms_until_it_has_room_and_nothing_is_lost(step: type) -> None:
+    there, port = disk(), Port()
+    store = opened(there, port).store
+    promise = Promise()
+    lane = store.lane(1, 0)
+    there.fault = (step, errno.ENOSPC)
+    sizes = [10, SEGMENT_SIZE]
+    for number, size in enumerate(sizes):
+        store.append(published(bytes(size)), lane, number)
+        store.confirm(promise, number)
+    store.commit()
+    there.advance()
+    assert (promise.done_numbers, port.told[-1]) == ([], "full")
+    store.commit()
+    assert not there.is_busy
+    store.retry()
+    there.advance()
+    assert (promise.done_numbers, port.told[-1]) == ([0, 1], "recovered")
+    there.lose_power()
+    assert [len(found) for found in bodies(opened(there))] == sizes
+
+
+def test_another_failure_is_told_and_confirms_nothing() -> None:
+    there, port = disk(), Port()
+    store = opened(there, port).store
+    promise = Promise()
+    store.append(published(b"x"), store.lane(1, 0), 0)
+    store.confirm(promise, 0)
+    there.fault = (Sync, errno.EIO)
+    store.commit()
+    there.advance()
+    assert (promise.done_numbers, port.told[-1]) == ([], "failed")
+
+
+def test_closing_writes_what_is_pending_first() -> None:
+    there = disk()
+    store = opened(there).store
+    ended: list[bool] = []
+    store.append(published(b"x"), store.lane(1, 0), 0)
+    store.close(lambda: ended.append(True))
+    assert not ended
+    there.advance()
+    assert ended == [True]
+    assert bodies(opened(there)) == [b"x"]
