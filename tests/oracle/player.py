@@ -233,14 +233,8 @@ class Player:
 
 
 def _in_order(value: object) -> object:
-    """`value` with the fields of tables sorted, and without the headers that only Warren adds.
-
-    The newest death is the first of x-death; RabbitMQ turns the order of the rest round with each death.
-    """
+    """`value` with the fields of tables sorted, and without the headers that only Warren adds."""
     if isinstance(value, dict):
         kept = sorted(key for key in value if not key.startswith("x-last-death-"))
-        table = {key: _in_order(value[key]) for key in kept}
-        if isinstance(table.get("x-death"), list):
-            table["x-death"][1:] = sorted(table["x-death"][1:], key=str)
-        return table
+        return {key: _in_order(value[key]) for key in kept}
     return [_in_order(member) for member in value] if isinstance(value, list) else value

@@ -1,7 +1,8 @@
 """What a message that died says of it: x-death, the first and the last death, and whether it goes in circles.
 
-As RabbitMQ 3.10.8, measured, with 4.x's x-last-death headers: entries are newest first, one for each pair of
-queue and reason; a second death of the same pair counts up and comes to the front, with its first time.
+As RabbitMQ 3.10.8, measured, with 4.x's x-last-death headers: there is one entry for each pair of queue and
+reason, and the newest comes first; a second death of the same pair counts up and comes to the front, with
+its first time. Those behind it turn round at every death: [a], [b, a], [c, a, b], [d, b, a, c].
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ def resurrect(message: Message, death: Death) -> Message:
     entry = _entry(message, properties, death)
     headers: Table = dict(properties.headers or {})
     entries = _entries(headers)
-    if not entries:
+    if DEATHS not in headers:
         _say_where(headers, "first", entry)
     _say_where(headers, "last", entry)
     headers[DEATHS] = _counted(entry, entries)
@@ -88,13 +89,27 @@ def _counted(entry: Table, entries: list[Table]) -> list[Value]:
     """`entries` with one more death in front."""
     others: list[Value] = []
     first = entry
-    for known in entries:
-        if known.get("queue") == entry["queue"] and known.get("reason") == entry["reason"]:
+    for known in _grouped(entries):
+        if _pair(known) == _pair(entry):
             count = known.get("count")
             first = {**known, "count": (count if isinstance(count, int) else 0) + 1}
         else:
             others.append(known)
     return [first, *others]
+
+
+def _grouped(entries: list[Table]) -> list[Table]:
+    """`entries`, the last first, each pair once; those of a client may say the same without a count."""
+    if len(entries) < 2:
+        return entries
+    groups: dict[tuple[str, str], list[Table]] = {}
+    for entry in entries:
+        groups.setdefault(_pair(entry), []).append(entry)
+    return [{"count": len(group), **group[0]} for group in reversed(groups.values())]
+
+
+def _pair(entry: Table) -> tuple[str, str]:
+    return repr(entry.get("queue")), repr(entry.get("reason"))
 
 
 def _say_where(headers: Table, which: str, entry: Table) -> None:

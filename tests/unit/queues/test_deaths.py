@@ -42,7 +42,15 @@ def test_the_same_death_again_counts_up_and_comes_to_the_front() -> None:
     risen = sent()
     for queue, reason in (("a", "rejected"), ("b", "expired"), ("a", "expired"), ("a", "rejected")):
         risen = died(risen, queue, reason)
-    assert entries(risen) == [("a", "rejected", 2), ("a", "expired", 1), ("b", "expired", 1)]
+    # The rest is turned round at each death, as in RabbitMQ.
+    assert entries(risen) == [("a", "rejected", 2), ("b", "expired", 1), ("a", "expired", 1)]
+
+
+def test_deaths_without_counts_are_counted_once_there_is_more_than_one() -> None:
+    told: list[object] = [{"queue": queue, "reason": "expired"} for queue in ("p", "q", "p")]
+    assert entries(died(sent(headers={"x-death": told}), "a")) == [
+        ("a", "rejected", 1), ("q", "expired", 1), ("p", "expired", 2),
+    ]  # fmt: skip
 
 
 def test_it_lives_on_without_its_expiration() -> None:
