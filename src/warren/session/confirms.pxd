@@ -13,6 +13,7 @@ cdef class Confirms(Confirmation):
     cdef bint _is_waiting
     cdef bint _is_closed
     cdef dict _due
+    cdef uint64_t _first_due
     cdef set _ahead
     cdef set _refused
 
@@ -20,4 +21,6 @@ cdef class Confirms(Confirmation):
     cpdef flush(self)
     cpdef flush_before(self, uint64_t sequence)
     cdef _flush_to(self, uint64_t last)
+    @cython.locals(first=uint64_t)
+    cdef _pass_first_due(self)
     cdef _answer_later(self)

@@ -25,6 +25,7 @@ class Confirms(Confirmation):
         "_answered",
         "_channel_number",
         "_due",
+        "_first_due",
         "_is_closed",
         "_is_waiting",
         "_outbox",
@@ -43,8 +44,9 @@ class Confirms(Confirmation):
         # True while the outbox knows that there is something to answer.
         self._is_waiting = False
         self._is_closed = False
-        # Number -> answers that are due, in the order of the numbers.
+        # Number -> answers that are due; and the lowest of the numbers, while there is one.
         self._due: dict[int, int] = {}
+        self._first_due = 0
         # Settled while a lower number was due, and answered already.
         self._ahead: set[int] = set()
         # Refused, and not answered yet.
@@ -58,7 +60,9 @@ class Confirms(Confirmation):
         return self.last
 
     def expect(self, sequence: int) -> None:
-        """One more answer is due for `sequence`."""
+        """One more answer is due for `sequence`, the latest or one for which some are due."""
+        if not self._due:
+            self._first_due = sequence
         self._due[sequence] = self._due.get(sequence, 0) + 1
 
     def done(self, sequence: int) -> None:
@@ -70,8 +74,10 @@ class Confirms(Confirmation):
             self._due[sequence] = due
         else:
             del self._due[sequence]
-            if self._due and next(iter(self._due)) < sequence:
+            if sequence > self._first_due:
                 self._answer_ahead(sequence)
+            elif self._due:
+                self._pass_first_due()
 
     def refused(self, sequence: int) -> None:
         """One of the answers due for `sequence`: refused."""
@@ -93,7 +99,7 @@ class Confirms(Confirmation):
     def _flush_to(self, last: int) -> None:
         if self._is_closed:
             return
-        settled = min(next(iter(self._due)) - 1, last) if self._due else last
+        settled = min(self._first_due - 1, last) if self._due else last
         if settled <= self._answered:
             return
         if not self._refused and not self._ahead:
@@ -106,6 +112,13 @@ class Confirms(Confirmation):
         """Answer what is settled, for the last time: nothing may follow on a channel that ends."""
         self.flush()
         self._is_closed = True
+
+    def _pass_first_due(self) -> None:
+        """Find the next number that is due; each is looked at once."""
+        first = self._first_due
+        while first not in self._due:
+            first += 1
+        self._first_due = first
 
     def _answer_later(self) -> None:
         self._is_waiting = True
