@@ -78,7 +78,7 @@ class OpenGate:
 class Sleeper(Wake):
     """The output of every connection is asked for after each step anyway."""
 
-    def output_ready(self, connection: object) -> None:
+    def output_ready(self) -> None:
         pass
 
 

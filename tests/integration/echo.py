@@ -36,7 +36,7 @@ class Echo:
 
     def say(self, octets: bytes) -> None:
         if not self._output:
-            self._wake.output_ready(self)
+            self._wake.output_ready()
         self._output.append(octets)
 
     @property

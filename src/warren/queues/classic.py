@@ -51,7 +51,7 @@ class ClassicQueue(Queue):
         self._wake_when = _NONE
         self._consumers = ConsumerSet(is_single_active=settings.single_active_consumer)
         priority_max = settings.priority_max
-        self._ready = Ready(self) if priority_max is None else PriorityReady(self, priority_max)
+        self._ready = Ready() if priority_max is None else PriorityReady(priority_max)
         self.apply_settings(settings)
 
     def apply_settings(self, settings: QueueSettings) -> None:
@@ -111,7 +111,7 @@ class ClassicQueue(Queue):
                     self.delivered_count += 1
                     consumer.deliver_message(message, False)
                 else:
-                    self._hand_out(consumer, ready.pass_by(message))
+                    self._hand_out(consumer, ready.pass_by(message, self))
                 return _ACCEPTED
         ready.push(message)
         if self._ttl_ms >= 0 or message.flags & _HAS_EXPIRATION:
@@ -133,7 +133,7 @@ class ClassicQueue(Queue):
                 self.delivered_count += 1
                 consumer.deliver_message(ready.pop_message(), False)
             else:
-                self._hand_out(consumer, ready.pop())
+                self._hand_out(consumer, ready.pop(self))
 
     def get(self) -> Delivery | None:
         """The first ready message, handed out without a consumer (basic.get); None when nothing is ready."""
@@ -142,7 +142,7 @@ class ClassicQueue(Queue):
             self.expire()
         if not self._ready.count:
             return None
-        delivery = self._ready.pop()
+        delivery = self._ready.pop(self)
         self._count_out(delivery)
         return delivery
 
@@ -278,7 +278,7 @@ class ClassicQueue(Queue):
             (self._length_max >= 0 and ready.count > self._length_max)
             or (self._octets_max >= 0 and ready.octets > self._octets_max)
         ):
-            self._bury(ready.pop().message, "maxlen")
+            self._bury(ready.drop(), "maxlen")
 
     def _bury(self, message: Message, reason: str) -> None:
         if self.settings.dead_letter_exchange is not None:

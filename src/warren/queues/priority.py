@@ -10,8 +10,8 @@ class PriorityReady(Ready):
 
     __slots__ = ("_expiring", "_highest", "_levels", "_priority_max")
 
-    def __init__(self, queue: Queue, priority_max: int) -> None:
-        super().__init__(queue)
+    def __init__(self, priority_max: int) -> None:
+        super().__init__()
         self._priority_max = priority_max
         self._levels: list[Ready | None] = [None] * (priority_max + 1)
         # No message waits above this level.
@@ -19,9 +19,9 @@ class PriorityReady(Ready):
         # Where a message was found last whose time was over: there may be more of them.
         self._expiring = 0
 
-    def pass_by(self, message: Message) -> Delivery:
-        """`message` goes out without having waited; only while nothing is ready."""
-        return self._level(message).pass_by(message)
+    def pass_by(self, message: Message, queue: Queue) -> Delivery:
+        """`message` goes out of `queue` without having waited; only while nothing is ready."""
+        return self._level(message).pass_by(message, queue)
 
     def push(self, message: Message) -> None:
         """Add `message` behind all others of its priority."""
@@ -38,9 +38,9 @@ class PriorityReady(Ready):
         self._count(delivery.message, 1)
         return deadline
 
-    def pop(self) -> Delivery:
+    def pop(self, queue: Queue) -> Delivery:
         """Take the first message of the highest priority out. Only while `count` is not 0."""
-        delivery = self._top().pop()
+        delivery = self._top().pop(queue)
         self._count(delivery.message, -1)
         return delivery
 
@@ -51,6 +51,12 @@ class PriorityReady(Ready):
     def pop_message(self) -> Message:
         """Take the first message of the highest priority out for good."""
         message = self._top().pop_message()
+        self._count(message, -1)
+        return message
+
+    def drop(self) -> Message:
+        """Take the first message of the highest priority out for good, handed out before or not."""
+        message = self._top().drop()
         self._count(message, -1)
         return message
 
@@ -88,7 +94,7 @@ class PriorityReady(Ready):
         self._highest = max(self._highest, priority)
         level = self._levels[priority]
         if level is None:
-            level = self._levels[priority] = Ready(self._queue)
+            level = self._levels[priority] = Ready()
         return level
 
     def _top(self) -> Ready:

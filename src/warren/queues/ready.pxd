@@ -8,7 +8,6 @@ from warren.queues.queue cimport Delivery, Queue, new_delivery
 cdef int _HAS_EXPIRATION
 
 cdef class Ready:
-    cdef readonly Queue _queue
     cdef public Py_ssize_t count
     cdef public int64_t octets
     cdef Ring _places
@@ -17,16 +16,18 @@ cdef class Ready:
     cdef list _returned_order
     cdef list _deadlines
 
-    cpdef Delivery pass_by(self, Message message)
+    cpdef Delivery pass_by(self, Message message, Queue queue)
     cpdef push(self, Message message)
     cpdef int64_t push_deadline(self, Message message, int64_t ttl_ms) except -2
     @cython.locals(message=Message, deadline=int64_t)
     cpdef int64_t push_back(self, Delivery delivery, int64_t ttl_ms) except -2
     @cython.locals(delivery=Delivery, position=uint64_t)
-    cpdef Delivery pop(self)
+    cpdef Delivery pop(self, Queue queue)
     cpdef bint is_fresh(self) except -1
     @cython.locals(message=Message, places=Ring)
     cpdef Message pop_message(self)
+    @cython.locals(message=Message)
+    cpdef Message drop(self)
     @cython.locals(delivery=Delivery)
     cpdef Message first(self)
     @cython.locals(nearest=int64_t, deadlines=list)

@@ -25,15 +25,13 @@ class Ready:
         "_base",
         "_deadlines",
         "_places",
-        "_queue",
         "_returned",
         "_returned_order",
         "count",
         "octets",
     )
 
-    def __init__(self, queue: Queue) -> None:
-        self._queue = queue
+    def __init__(self) -> None:
         # Messages, and the octets of their bodies.
         self.count = 0
         self.octets = 0
@@ -44,10 +42,10 @@ class Ready:
         # (deadline, position) of the messages that carry an expiration of their own.
         self._deadlines: list[tuple[int, int]] | None = None
 
-    def pass_by(self, message: Message) -> Delivery:
-        """`message` goes out without having waited; only while nothing is ready."""
+    def pass_by(self, message: Message, queue: Queue) -> Delivery:
+        """`message` goes out of `queue` without having waited; only while nothing is ready."""
         self._base += 1
-        return new_delivery(self._queue, message, self._base - 1)
+        return new_delivery(queue, message, self._base - 1)
 
     def push(self, message: Message) -> None:
         """Add `message` behind all others."""
@@ -80,15 +78,15 @@ class Ready:
             return deadline
         return published_at_of(message) + ttl_ms if ttl_ms >= 0 else -1
 
-    def pop(self) -> Delivery:
-        """Take the first message out. Only while `count` is not 0."""
+    def pop(self, queue: Queue) -> Delivery:
+        """Take the first message out of `queue`. Only while `count` is not 0."""
         if self._returned:
             self.count -= 1
             delivery = self._pop_returned()
             self.octets -= body_size_of(delivery.message)
             return delivery
         position = self._base
-        return new_delivery(self._queue, self.pop_message(), position)
+        return new_delivery(queue, self.pop_message(), position)
 
     def is_fresh(self) -> bool:
         """True if what `pop` would take was never handed out before."""
@@ -103,6 +101,15 @@ class Ready:
         self.octets -= body_size_of(message)
         if places.count and places.get(0) is None:
             self._trim()
+        return message
+
+    def drop(self) -> Message:
+        """Take the first message out for good, handed out before or not. Only while `count` is not 0."""
+        if not self._returned:
+            return self.pop_message()
+        self.count -= 1
+        message = self._pop_returned().message
+        self.octets -= body_size_of(message)
         return message
 
     def first(self) -> Message:
@@ -128,7 +135,7 @@ class Ready:
         if not self.count:
             return None
         if ttl_ms >= 0 and published_at_of(self.first()) + ttl_ms <= now:
-            return self.pop().message
+            return self.drop()
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now:
             position = heappop(deadlines)[1]

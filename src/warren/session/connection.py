@@ -73,7 +73,7 @@ class Connection:
         self.server = server
         self.peer = peer
         self._wake = wake
-        self.outbox = Outbox(self, wake)
+        self.outbox = Outbox(wake)
         self.throttle = Throttle(self.outbox, server.blocked_reason)
         self.state = State.HANDSHAKE
         self.connected_at = now
@@ -240,7 +240,7 @@ class Connection:
             self._forget(channel)
         # Whoever stopped reading from this client has to look again, though there may be nothing to write.
         self.changes += 1
-        self._wake.output_ready(self)
+        self._wake.output_ready()
 
     def lost(self, now: int) -> None:
         """The socket is gone; what it had brought is obeyed all the same."""

@@ -14,7 +14,6 @@ cdef Py_ssize_t _BODY_HEAD_SIZE
 
 @cython.final
 cdef class Outbox:
-    cdef readonly object connection
     cdef public Py_ssize_t frame_size_max
     cdef public bint is_paused
     cdef readonly Py_ssize_t size

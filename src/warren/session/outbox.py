@@ -42,15 +42,13 @@ class Outbox:
         "_property_list",
         "_scratch",
         "_wake",
-        "connection",
         "frame_size_max",
         "is_paused",
         "size",
         "total",
     )  # fmt: skip
 
-    def __init__(self, connection: object, wake: Wake) -> None:
-        self.connection = connection
+    def __init__(self, wake: Wake) -> None:
         self.frame_size_max = FRAME_SIZE_HANDSHAKE
         # True while the socket takes nothing more.
         self.is_paused = False
@@ -93,7 +91,7 @@ class Outbox:
         """Have `confirms.flush()` called when the outbox is taken next."""
         self._confirms.append(confirms)
         if not self.size and len(self._confirms) == 1:
-            self._wake.output_ready(self.connection)
+            self._wake.output_ready()
 
     def take(self) -> list[Buffer]:
         """Everything that waits, in order, in few chunks; the outbox is empty then."""
@@ -156,9 +154,9 @@ class Outbox:
         self.size = was + size
         self.total += size
         if not was and not self._confirms:
-            self._wake.output_ready(self.connection)
+            self._wake.output_ready()
         if was < _SIZE_MAX and self.size >= _SIZE_MAX:
-            self._wake.output_full(self.connection)
+            self._wake.output_full()
 
     def _make_middle(self, channel: int, message: Message) -> None:
         """What stands between the method and the body of `message`."""

@@ -1,4 +1,4 @@
-"""Port: a connection that had nothing to send has something now."""
+"""Port: a connection that had nothing to send has something now. Each connection has one of its own."""
 
 
 class Wake:
@@ -6,9 +6,9 @@ class Wake:
 
     __slots__ = ()
 
-    def output_ready(self, connection: object) -> None:
-        """Call `connection.take_output()` before this turn of the loop ends."""
+    def output_ready(self) -> None:
+        """Call `take_output()` of the connection before this turn of the loop ends."""
         raise NotImplementedError
 
-    def output_full(self, connection: object) -> None:
+    def output_full(self) -> None:
         """So much waits that the consumers are held back: better write before more is read."""

@@ -192,13 +192,13 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
 
     # --- what the connection and its timers call -----------------------------------------------
 
-    def output_ready(self, connection: object) -> None:
+    def output_ready(self) -> None:
         """Wake: the connection has output."""
         if not self._is_marked:
             self._is_marked = True
             self._turn.flusher.mark(self)
 
-    def output_full(self, connection: object) -> None:
+    def output_full(self) -> None:
         """Wake: the connection has more output than it should."""
         self._turn.flusher.mark_full(self)
 

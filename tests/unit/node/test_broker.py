@@ -25,7 +25,7 @@ PEER = Peer(host="127.0.0.1", port=1, server_host="127.0.0.1", server_port=5672)
 class Asleep(Wake):
     """Nobody writes what the connections have to say."""
 
-    def output_ready(self, connection: object) -> None:
+    def output_ready(self) -> None:
         pass
 
 

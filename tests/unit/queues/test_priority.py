@@ -7,17 +7,18 @@ from tests.unit.queues.samples import Host, made, sent
 from warren.queues.priority import PriorityReady
 
 NONE = -1
+QUEUE = made(Host())
 
 
 def waiting(*messages: tuple[str, int | None], priority_max: int = 3) -> PriorityReady:
-    ready = PriorityReady(made(Host()), priority_max)
+    ready = PriorityReady(priority_max)
     for body, priority in messages:
         ready.push(sent(body, priority=priority))
     return ready
 
 
 def popped(ready: PriorityReady) -> list[bytes]:
-    return [ready.pop().message.body for _ in range(ready.count)]
+    return [ready.pop(QUEUE).message.body for _ in range(ready.count)]
 
 
 def test_the_highest_priority_goes_first() -> None:
@@ -30,7 +31,7 @@ def test_no_priority_is_the_lowest_and_too_high_a_one_is_the_highest() -> None:
 
 def test_a_message_comes_back_to_its_place_in_its_priority() -> None:
     ready = waiting(("a", 1), ("b", 1), ("c", 0))
-    first, second = ready.pop(), ready.pop()
+    first, second = ready.pop(QUEUE), ready.pop(QUEUE)
     ready.push_back(second, NONE)
     ready.push_back(first, NONE)
     ready.push(sent("d", priority=2))
@@ -86,7 +87,7 @@ def test_it_does_what_a_stable_sort_does(steps: list[str | int]) -> None:
             ready.push_back(delivery, NONE)
             naive.append((place, delivery.message))
         elif step == "pop" and naive:
-            held.append((naive[0][0], ready.pop()))
+            held.append((naive[0][0], ready.pop(QUEUE)))
             assert held[-1][1].message is naive.pop(0)[1]
         elif step == "pop_message" and naive and ready.is_fresh():
             assert ready.pop_message() is naive.pop(0)[1]

@@ -9,10 +9,11 @@ from warren.queues.queue import Delivery
 from warren.queues.ready import Ready
 
 NONE = -1
+QUEUE = made(Host())
 
 
 def ready(*bodies: str) -> Ready:
-    waiting = Ready(made(Host()))
+    waiting = Ready()
     for body in bodies:
         waiting.push(sent(body))
     return waiting
@@ -24,7 +25,7 @@ def pushed(waiting: Ready, message: Message, ttl_ms: int = NONE) -> int:
 
 
 def popped(waiting: Ready) -> list[bytes]:
-    return [waiting.pop().message.body for _ in range(waiting.count)]
+    return [waiting.pop(QUEUE).message.body for _ in range(waiting.count)]
 
 
 def expired(waiting: Ready, now: int, ttl_ms: int = NONE) -> list[bytes]:
@@ -37,7 +38,7 @@ def expired(waiting: Ready, now: int, ttl_ms: int = NONE) -> list[bytes]:
 def test_first_in_is_first_out_with_positions_that_grow() -> None:
     waiting = ready("a", "b", "c")
     assert waiting.first().body == b"a"
-    deliveries = [waiting.pop() for _ in range(3)]
+    deliveries = [waiting.pop(QUEUE) for _ in range(3)]
     assert [one.message.body for one in deliveries] == [b"a", b"b", b"c"]
     assert [one.position for one in deliveries] == [0, 1, 2]
     assert (waiting.count, waiting.octets) == (0, 0)
@@ -45,7 +46,7 @@ def test_first_in_is_first_out_with_positions_that_grow() -> None:
 
 def test_what_passes_by_takes_a_position_too() -> None:
     waiting = ready()
-    first = waiting.pass_by(sent("a"))
+    first = waiting.pass_by(sent("a"), QUEUE)
     waiting.push(sent("b"))
     waiting.push_back(first, NONE)
     assert popped(waiting) == [b"a", b"b"]
@@ -54,13 +55,13 @@ def test_what_passes_by_takes_a_position_too() -> None:
 def test_octets_are_those_of_the_bodies() -> None:
     waiting = ready("aaa", "", "bb")
     assert (waiting.count, waiting.octets) == (3, 5)
-    waiting.pop()
+    waiting.pop(QUEUE)
     assert waiting.octets == 2
 
 
 def test_what_comes_back_goes_to_its_place_in_any_order() -> None:
     waiting = ready("a", "b", "c", "d")
-    out = [waiting.pop() for _ in range(3)]
+    out = [waiting.pop(QUEUE) for _ in range(3)]
     for one in (out[1], out[2], out[0]):
         waiting.push_back(one, NONE)
     waiting.push(sent("e"))
@@ -83,9 +84,9 @@ def test_the_front_passes_over_places_whose_messages_expired() -> None:
         pushed(waiting, sent(body, expiration="10"))
     waiting.push(sent("d"))
     assert expired(waiting, 10) == [b"b", b"c"]
-    waiting.pop()
+    waiting.pop(QUEUE)
     assert waiting.first().body == b"d"
-    assert waiting.pop().position == 3
+    assert waiting.pop(QUEUE).position == 3
 
 
 def test_the_last_places_may_be_empty_when_the_front_reaches_them() -> None:
@@ -93,14 +94,14 @@ def test_the_last_places_may_be_empty_when_the_front_reaches_them() -> None:
     pushed(waiting, sent("b", expiration="10"))
     assert expired(waiting, 10) == [b"b"]
     assert popped(waiting) == [b"a"]
-    assert waiting.pass_by(sent("c")).position == 2
+    assert waiting.pass_by(sent("c"), QUEUE).position == 2
 
 
 def test_a_message_that_came_back_expires_where_it_is() -> None:
     waiting = ready()
     pushed(waiting, sent("a"))
     pushed(waiting, sent("b", expiration="10"))
-    first, second = waiting.pop(), waiting.pop()
+    first, second = waiting.pop(QUEUE), waiting.pop(QUEUE)
     waiting.push_back(first, NONE)
     assert waiting.push_back(second, NONE) == 10
     assert expired(waiting, 10) == [b"b"]
@@ -127,7 +128,7 @@ def test_without_any_time_nothing_is_due() -> None:
 def test_a_deadline_is_forgotten_with_its_message() -> None:
     waiting = ready()
     pushed(waiting, sent("a", expiration="10"))
-    waiting.pop()
+    waiting.pop(QUEUE)
     assert waiting.deadline(NONE) == NONE
     pushed(waiting, sent("b", expiration="20"))
     assert waiting.deadline(NONE) == 20
@@ -139,7 +140,7 @@ def test_deadlines_of_messages_that_left_do_not_pile_up() -> None:
     pushed(waiting, sent("first", expiration="9"))
     for _ in range(1000):
         pushed(waiting, sent("x", expiration="1000"))
-        waiting.pop()
+        waiting.pop(QUEUE)
     assert waiting.count == 1
     assert waiting.deadline(NONE) == 1000
     assert expired(waiting, 1000) == [b"x"]
@@ -147,7 +148,7 @@ def test_deadlines_of_messages_that_left_do_not_pile_up() -> None:
 
 def test_purging_forgets_everything_but_the_positions() -> None:
     waiting = ready("a", "b")
-    out = waiting.pop()
+    out = waiting.pop(QUEUE)
     pushed(waiting, sent("c", expiration="10"))
     waiting.clear()
     assert (waiting.count, waiting.octets, waiting.deadline(NONE)) == (0, 0, NONE)
@@ -201,11 +202,11 @@ def test_it_does_what_a_sorted_list_does(steps: list[tuple[str, int | None]], tt
                 assert pushed(waiting, message, ttl_ms) == deadline
                 naive.push(deadline, message)
             elif not naive.waiting:
-                out.append((waiting.pass_by(message), deadline))
+                out.append((waiting.pass_by(message, QUEUE), deadline))
                 naive.positions += 1
         elif step == "pop" and naive.waiting:
             position, deadline, message = naive.waiting.pop(0)
-            delivery = waiting.pop()
+            delivery = waiting.pop(QUEUE)
             assert (delivery.position, delivery.message.body) == (position, message.body)
             out.append((delivery, deadline))
         elif step in ("return", "settle") and out:

@@ -82,7 +82,7 @@ class CountingWake(Wake):
     def __init__(self) -> None:
         self.count = 0
 
-    def output_ready(self, connection: object) -> None:
+    def output_ready(self) -> None:
         self.count += 1
 
 

@@ -16,7 +16,7 @@ class Answers:
 
     def __init__(self) -> None:
         self.wake = CountingWake()
-        self.outbox = Outbox(None, self.wake)
+        self.outbox = Outbox(self.wake)
         self.confirms = Confirms(self.outbox, CHANNEL)
         self.outstanding: list[int] = []
         self.answered: dict[int, str] = {}

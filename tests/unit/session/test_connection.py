@@ -1,5 +1,7 @@
 """One client from its first octet to its last, with octets in and octets out."""
 
+import gc
+
 import pytest
 from tests.unit.session.client import Broker, Client, call, frame, parse, publication
 
@@ -162,6 +164,30 @@ def test_a_lost_socket_leaves_nothing_behind() -> None:
     assert list(broker.domain.vhost.queues) == ["q"]
     assert broker.domain.vhost.queues["q"].consumer_count == 0
     assert (broker.server.channels_of("guest"), broker.server.connections_of("guest")) == (0, 0)
+
+
+@pytest.mark.parametrize("has_consumer", [False, True])
+def test_what_is_lost_is_freed_without_a_search_for_cycles(has_consumer: bool) -> None:
+    broker = Broker()
+
+    def come_and_go() -> None:
+        client = broker.client()
+        if has_consumer:
+            client.ask(methods.QueueDeclare(queue="q", exclusive=True))
+            client.ask(methods.QueueBind(queue="q", exchange="amq.topic", routing_key="a.*"))
+            client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
+            client.send(publication("q", b"hello"))
+            client.hear()
+        client.connection.lost(1)
+
+    come_and_go()
+    gc.collect()
+    gc.disable()
+    try:
+        come_and_go()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_what_ends_with_the_connection_is_not_handed_from_one_channel_to_the_next() -> None:

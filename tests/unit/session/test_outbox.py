@@ -26,7 +26,7 @@ class Waiting:
 
 def made() -> tuple[Outbox, CountingWake]:
     wake = CountingWake()
-    outbox = Outbox(None, wake)
+    outbox = Outbox(wake)
     outbox.frame_size_max = FRAME_SIZE_MAX
     return outbox, wake
 
