@@ -7,6 +7,7 @@ SIGHUP: certificates are loaded again
 
 import asyncio
 import errno
+import gc
 import logging
 import platform
 import signal
@@ -52,6 +53,8 @@ def run(config: Config, on_ready: Callable[["Node"], None]) -> None:
 async def _serve(config: Config, on_ready: Callable[["Node"], None]) -> None:
     for warning in config.warnings:
         logger.warning("%s", warning)
+    # What was made so far stays: the collector of cycles need not look at it each time.
+    gc.freeze()
     node = Node(config)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

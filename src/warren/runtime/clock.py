@@ -15,7 +15,8 @@ class Clock:
 
     def now(self) -> int:
         """Unix time in milliseconds, never less than before."""
-        return _uptime_ms() + self._offset_ms
+        # What `_uptime_ms` does, without the call: it is asked twice for each read.
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _NANOSECONDS + self._offset_ms
 
     def follow(self) -> None:
         """Catch up with a wall clock that was set forward; one that was set back is waited for."""

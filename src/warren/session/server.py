@@ -1,6 +1,5 @@
 """What every connection of one broker shares; built by the node, used by the sessions."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -45,9 +44,10 @@ class Server:
         # The open connections, in the order in which they came.
         self.connections: dict[Connection, None] = {}
         self._serial = 0
-        self._channels: Counter[str] = Counter()
-        self._connections_of_user: Counter[str] = Counter()
-        self._connections_of_vhost: Counter[str] = Counter()
+        # By user, and by virtual host; who has none is not in them.
+        self._channels: dict[str, int] = {}
+        self._connections_of_user: dict[str, int] = {}
+        self._connections_of_vhost: dict[str, int] = {}
 
     def next_id(self) -> str:
         """A name that no connection had since the start."""
@@ -64,35 +64,35 @@ class Server:
         """`connection` is open."""
         self.connections[connection] = None
         user, vhost = _whereabouts(connection)
-        self._connections_of_user[user] += 1
-        self._connections_of_vhost[vhost] += 1
+        _count(self._connections_of_user, user, 1)
+        _count(self._connections_of_vhost, vhost, 1)
 
     def closed(self, connection: "Connection") -> None:
         """`connection` was open, and is not any more."""
         del self.connections[connection]
         user, vhost = _whereabouts(connection)
-        _count_down(self._connections_of_user, user, 1)
-        _count_down(self._connections_of_vhost, vhost, 1)
+        _count(self._connections_of_user, user, -1)
+        _count(self._connections_of_vhost, vhost, -1)
 
     def channel_opened(self, connection: "Connection") -> None:
         """`connection` has one more channel."""
-        self._channels[_whereabouts(connection)[0]] += 1
+        _count(self._channels, _whereabouts(connection)[0], 1)
 
     def channels_closed(self, connection: "Connection", count: int) -> None:
         """`connection` has `count` channels less."""
-        _count_down(self._channels, _whereabouts(connection)[0], count)
+        _count(self._channels, _whereabouts(connection)[0], -count)
 
     def channels_of(self, user: str) -> int:
         """How many channels `user` has open."""
-        return self._channels[user]
+        return self._channels.get(user, 0)
 
     def connections_of(self, user: str) -> int:
         """How many connections `user` has open."""
-        return self._connections_of_user[user]
+        return self._connections_of_user.get(user, 0)
 
     def connections_to(self, vhost: str) -> int:
         """How many connections to `vhost` are open."""
-        return self._connections_of_vhost[vhost]
+        return self._connections_of_vhost.get(vhost, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,9 @@ def _whereabouts(connection: "Connection") -> tuple[str, str]:
     return connection.login.user, connection.domain.vhost.name
 
 
-def _count_down(counter: Counter[str], key: str, count: int) -> None:
-    counter[key] -= count
-    if not counter[key]:
-        del counter[key]
+def _count(counts: dict[str, int], key: str, change: int) -> None:
+    count = counts.get(key, 0) + change
+    if count:
+        counts[key] = count
+    else:
+        counts.pop(key, None)

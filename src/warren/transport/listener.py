@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -56,7 +55,8 @@ class Listener:
         self._connect = connect
         self._tls = tls
         self._servers: list[asyncio.Server | ProxiedServer] = []
-        self._half_open: Counter[str] = Counter()
+        # Unfinished handshakes by address.
+        self._half_open: dict[str, int] = {}
         self._connections: set[AmqpProtocol] = set()
         self.addresses: list[tuple[str, int]] = []
 
@@ -97,12 +97,13 @@ class Listener:
         if len(self._connections) >= self.settings.connections_max:
             logger.warning("refused %s: %d connections are open", peer.name, len(self._connections))
             return None
-        if self._half_open[peer.host] >= self.settings.half_open_max and not peer.is_loopback:
+        half_open = self._half_open.get(peer.host, 0)
+        if half_open >= self.settings.half_open_max and not peer.is_loopback:
             logger.warning("refused %s: too many unfinished handshakes from its address", peer.name)
             return None
         self._set_options(transport)
         self._connections.add(protocol)
-        self._half_open[peer.host] += 1
+        self._half_open[peer.host] = half_open + 1
         return self._connect(peer, protocol, self._turn.clock.now())
 
     def opened(self, protocol: AmqpProtocol) -> None:
@@ -173,6 +174,8 @@ class Listener:
         )
 
     def _set_options(self, transport: asyncio.Transport) -> None:
+        if self.settings.is_nodelay and not self.settings.is_keepalive:
+            return
         connected = transport.get_extra_info("socket")
         if connected is None:
             return

@@ -41,11 +41,17 @@ def frame(method: Method, channel: int = 0) -> bytes:
     return b"\x01" + channel.to_bytes(2, "big") + len(payload).to_bytes(4, "big") + payload + b"\xce"
 
 
+def say(connection: Connection, octets: bytes) -> None:
+    connection.receive(octets, 0)
+    while connection.has_more:
+        connection.go_on(0)
+
+
 def connect(broker: Broker, vhost: str = "/", user: str = "guest") -> Connection:
     connection = Connection(broker.server, PEER, Asleep(), 0)
     login = ConnectionStartOk({}, "PLAIN", f"\x00{user}\x00guest", "en_US")
     methods: Iterable[Method] = (login, ConnectionTuneOk(2047, 131_072, 0), ConnectionOpen(vhost))
-    connection.receive(b"AMQP\x00\x00\x09\x01" + b"".join(map(frame, methods)), 0)
+    say(connection, b"AMQP\x00\x00\x09\x01" + b"".join(map(frame, methods)))
     assert connection.is_open
     connection.take_output()
     return connection
@@ -69,7 +75,7 @@ def test_the_clients_of_a_removed_virtual_host_are_told_and_those_of_others_stay
         broker.proposals.apply(SetPermissions(user="guest", vhost="v", **everything))
         gone, stays = connect(broker, "v"), connect(broker)
         declare = QueueDeclare(0, "q", exclusive=True)
-        gone.receive(frame(ChannelOpen(), 1) + frame(declare, 1), 0)
+        say(gone, frame(ChannelOpen(), 1) + frame(declare, 1))
         assert b"q" in b"".join(gone.take_output())
         broker.proposals.apply(RemoveVhost(name="v"))
         await asyncio.sleep(0)
