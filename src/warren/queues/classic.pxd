@@ -13,32 +13,38 @@ cdef int _HAS_EXPIRATION
 cdef int _NONE
 
 cdef class ClassicQueue(Queue):
+    # What a publish to a waiting consumer looks at comes first, so that it lies together.
+    cdef Consumer _sole
+    cdef readonly int64_t published_count
+    cdef readonly int64_t delivered_count
+    cdef bint _refuses
+    cdef readonly bint is_deleted
+    cdef Ready _ready
+    cdef readonly int64_t unacked_count
+    cdef readonly int64_t unacked_octets
+    cdef readonly int64_t acknowledged_count
+    cdef readonly int64_t redelivered_count
+    cdef ConsumerSet _consumers
+    cdef int64_t _ttl_ms
+    cdef int64_t _length_max
+    cdef int64_t _octets_max
+    cdef QueueHost _host
+    cdef int64_t _wake_when
+    cdef int64_t _used_at
+    cdef int64_t _expires_ms
+    cdef int64_t _attempts_max
     cdef readonly str name
     cdef readonly str vhost_name
     cdef readonly object settings
     cdef public object owner
     cdef public bint is_auto_delete
-    cdef readonly bint is_deleted
-    cdef readonly int64_t unacked_count
-    cdef readonly int64_t unacked_octets
-    cdef readonly int64_t published_count
-    cdef readonly int64_t delivered_count
-    cdef readonly int64_t redelivered_count
-    cdef readonly int64_t acknowledged_count
-    cdef QueueHost _host
-    cdef int64_t _used_at
-    cdef int64_t _wake_when
-    cdef ConsumerSet _consumers
-    cdef Ready _ready
-    cdef int64_t _ttl_ms
-    cdef int64_t _expires_ms
-    cdef int64_t _length_max
-    cdef int64_t _octets_max
-    cdef int64_t _attempts_max
-    cdef bint _refuses
 
-    @cython.locals(ready=Ready, consumer=Consumer)
+    @cython.locals(consumer=Consumer)
     cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
+    @cython.locals(consumer=Consumer)
+    cdef Consumer _next_consumer(self)
+    @cython.locals(ready=Ready)
+    cdef int _keep(self, Message message) except -1
     @cython.locals(ready=Ready, consumer=Consumer)
     cpdef pump(self)
     @cython.locals(delivery=Delivery)

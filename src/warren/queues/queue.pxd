@@ -6,10 +6,10 @@ from warren.model.message cimport Message
 
 
 cdef class Consumer:
-    cdef readonly str tag
     cdef readonly bint no_ack
     cdef readonly bint is_exclusive
     cdef public bint is_parked
+    cdef readonly str tag
     cdef readonly int64_t priority
 
     cpdef bint is_ready(self) except -1

@@ -7,7 +7,6 @@ refused (RabbitMQ 3.10.8, measured).
 from collections.abc import Mapping
 
 from warren.errors import PreconditionFailed
-from warren.model.message import Message
 from warren.wire.properties import BasicProperties
 from warren.wire.table import type_name
 
@@ -19,12 +18,11 @@ _CC = b"\x02CC"
 _BCC = b"\x03BCC"
 
 
-def has_copies(message: Message) -> bool:
-    """False if the properties of `message` hold neither CC nor BCC for certain, without decoding it."""
-    octets = message.property_list
-    if octets.find(b"CC") < 0:
+def has_copies(property_list: bytes) -> bool:
+    """False if `property_list` holds neither CC nor BCC for certain, without decoding it."""
+    if property_list.find(b"CC") < 0:
         return False
-    return octets.find(_CC) >= 0 or octets.find(_BCC) >= 0
+    return property_list.find(_CC) >= 0 or property_list.find(_BCC) >= 0
 
 
 def carbon_copies(headers: Mapping[str, object]) -> list[str]:

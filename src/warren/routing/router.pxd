@@ -1,7 +1,12 @@
+cimport cython
+
 from warren.model.message cimport Message
 from warren.routing.exchange cimport BindingIndex
 
 cdef int _HAS_HEADERS
+
+cdef class Route
+cdef class Walk
 
 cdef class Router:
     cdef readonly str vhost_name
@@ -12,9 +17,19 @@ cdef class Router:
     cdef dict _old
     cdef Py_ssize_t _kept
 
+    @cython.locals(route=Route)
+    cpdef Route known(self, bytes address)
+    @cython.locals(route=Route)
     cpdef tuple route(self, bytes address, Message message)
-    cdef tuple _route_uncached(self, bytes address, Message message, list copies)
-    cdef _keep(self, bytes address, tuple found)
+    @cython.locals(walk=Walk, found=tuple)
+    cdef tuple _walk(self, bytes address, Message message, list copies)
+    cdef _keep(self, Route route)
+
+@cython.final
+cdef class Route:
+    cdef readonly bytes address
+    cdef readonly object sole
+    cdef readonly tuple destinations
 
 cdef class Walk:
     cdef dict _exchanges

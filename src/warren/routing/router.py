@@ -3,8 +3,8 @@
 Invariants:
 - what `route` answers is what a walk of the graph would answer now: every change empties the cache;
 - each exchange is visited once and each queue is named once, in an order that the bindings determine;
-- an answer is kept only if every exchange on its walk decides by the key alone, and the message has no
-  CC and no BCC header.
+- an answer is kept, as a `Route`, only if every exchange on its walk decides by the key alone, and the
+  message has no CC and no BCC header.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,11 +26,11 @@ class Router:
     def __init__(self, vhost_name: str) -> None:
         self.vhost_name = vhost_name
         self.exchanges: dict[str, Exchange] = {}
-        # Advances with every change: who keeps an answer of `route` keeps this number beside it.
+        # Advances with every change: who keeps a `Route` keeps this number beside it.
         self.generation = 0
         self._by_destination = BindingIndex()
-        self._young: dict[bytes, tuple[object, ...]] = {}
-        self._old: dict[bytes, tuple[object, ...]] = {}
+        self._young: dict[bytes, Route] = {}
+        self._old: dict[bytes, Route] = {}
         self._kept = 0
 
     def add(self, exchange: Exchange) -> None:
@@ -92,41 +92,56 @@ class Router:
         """How many answers are kept."""
         return len(self._young) + len(self._old)
 
+    def known(self, address: bytes) -> "Route | None":
+        """The kept answer for messages to `address` without copies; None if there is none."""
+        route = self._young.get(address)
+        if route is None and self._old:
+            route = self._old.get(address)
+            if route is not None:
+                self._keep(route)
+        return route
+
     def route(self, address: bytes, message: Message) -> tuple[object, ...]:
         """Each queue that `message` goes to, once; `address` is its exchange and its routing key."""
-        if message.flags & _HAS_HEADERS and has_copies(message):
-            copies = carbon_copies(message.headers())
-        else:
-            found = self._young.get(address)
-            if found is not None:
-                return found
-            copies = []
-        return self._route_uncached(address, message, copies)
+        if message.flags & _HAS_HEADERS and has_copies(message.property_list):
+            return self._walk(address, message, carbon_copies(message.headers()))
+        route = self.known(address)
+        return self._walk(address, message, []) if route is None else route.destinations
 
-    def _route_uncached(self, address: bytes, message: Message, copies: list[str]) -> tuple[object, ...]:
-        found = self._old.get(address) if not copies else None
-        if found is None:
-            name = decode_name(address, 0)
-            exchange = self.exchanges.get(name)
-            if exchange is None:
-                raise NotFound(f"no exchange '{name}' in vhost '{self.vhost_name}'")
-            keys = [decode_name(address, 1 + address[0]), *copies]
-            walk = Walk(self.exchanges, keys, message)
-            found = walk.from_exchange(exchange)
-            if copies or not walk.is_by_key:
-                return found
-        self._keep(address, found)
+    def _walk(self, address: bytes, message: Message, copies: list[str]) -> tuple[object, ...]:
+        name = decode_name(address, 0)
+        exchange = self.exchanges.get(name)
+        if exchange is None:
+            raise NotFound(f"no exchange '{name}' in vhost '{self.vhost_name}'")
+        keys = [decode_name(address, 1 + address[0]), *copies]
+        walk = Walk(self.exchanges, keys, message)
+        found = walk.from_exchange(exchange)
+        if walk.is_by_key and not copies:
+            self._keep(Route(address, found))
         return found
 
-    def _keep(self, address: bytes, found: tuple[object, ...]) -> None:
+    def _keep(self, route: "Route") -> None:
         # Two halves: when the young one is full it becomes the old one, and what was in neither use for
         # that long is dropped. A hit in the old half brings the answer back into the young one.
         if len(self._young) >= ROUTES_CACHED_MAX // 2 or self._kept > ROUTE_DESTINATIONS_CACHED_MAX // 2:
             self._old = self._young
             self._young = {}
             self._kept = 0
-        self._young[address] = found
-        self._kept += len(found)
+        self._young[route.address] = route
+        self._kept += len(route.destinations)
+
+
+class Route:
+    """Where messages to one address go: true for as long as the router's `generation` stays what it is."""
+
+    __slots__ = ("address", "destinations", "sole")
+
+    def __init__(self, address: bytes, destinations: tuple[object, ...]) -> None:
+        # The messages to it can share these octets.
+        self.address = address
+        self.destinations = destinations
+        # The destination, if there is one and no other: most often, and two fewer places in memory to visit.
+        self.sole = destinations[0] if len(destinations) == 1 else None
 
 
 class Walk:

@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from warren.model.message cimport Message, new_message
+from warren.routing.router cimport Route
 from warren.session.confirms cimport Confirms
 from warren.session.outbox cimport Outbox
 from warren.vhost.vhost cimport VirtualHost
@@ -30,8 +31,9 @@ cdef class Publisher:
     cdef int _channel_number
     cdef object _admit
     cdef uint64_t _admitted_generation
-    cdef dict _known
     cdef set _open_exchanges
+    cdef bytes _open_exchange
+    cdef set _known
     cdef bint _is_admitted
     cdef public object check_properties
     cdef public Confirms confirms
@@ -39,6 +41,8 @@ cdef class Publisher:
     cdef public int64_t size_max
     cdef int _due
     cdef bytes _address
+    cdef Route _route
+    cdef bint _has_copies
     cdef bint _is_mandatory
     cdef bytes _property_list
     cdef int64_t _body_size
@@ -60,12 +64,15 @@ cdef class Publisher:
     cdef _assemble(self, FrameReader reader)
     @cython.locals(vhost=VirtualHost, message=Message, confirms=Confirms, outcome=cython.int, sequence=uint64_t)
     cdef _publish(self, bytes content)
+    @cython.locals(route=Route, outcome=cython.int)
+    cdef int _send(self, Message message, Confirms confirms, uint64_t sequence) except -1
     @cython.locals(scan=PropertyScan, flags=cython.int)
     cdef Message _describe(self, Message message)
     cdef _return(self, Message message)
-    @cython.locals(data=bytes, octets='const unsigned char*', key_at=Py_ssize_t, address=bytes)
+    @cython.locals(data=bytes, octets='const unsigned char*', key_at=Py_ssize_t, address=bytes, route=Route,
+                   exchange=bytes)
     cdef _take_address(self, FrameReader reader, Py_ssize_t start, Py_ssize_t bits_at)
-    @cython.locals(generation=uint64_t, address=bytes, exchange=bytes)
+    @cython.locals(generation=uint64_t, address=bytes, octets='const unsigned char*', exchange=bytes)
     cdef _admit_address(self)
     @cython.locals(octets='const unsigned char*')
     cdef _take_properties(self, bytes data, Py_ssize_t start, Py_ssize_t end)

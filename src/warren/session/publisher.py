@@ -19,6 +19,8 @@ from warren.model.message import (
     new_message,
 )
 from warren.queues.queue import REFUSED
+from warren.routing.copies import has_copies
+from warren.routing.router import Route
 from warren.session.confirms import Confirms
 from warren.session.outbox import Outbox
 from warren.session.transaction import Transaction
@@ -58,8 +60,9 @@ class Publisher:
 
     __slots__ = (
         "_address", "_admit", "_admitted_generation", "_assembled", "_body_size", "_channel_number", "_due",
-        "_is_admitted", "_is_mandatory", "_known", "_open_exchanges", "_outbox", "_property_list",
-        "_received", "_scan", "_vhost", "check_properties", "confirms", "size_max", "transaction",
+        "_has_copies", "_is_admitted", "_is_mandatory", "_known", "_open_exchange", "_open_exchanges",
+        "_outbox", "_property_list", "_received", "_route", "_scan", "_vhost", "check_properties",
+        "confirms", "size_max", "transaction",
     )  # fmt: skip
 
     def __init__(
@@ -72,10 +75,11 @@ class Publisher:
         # Asked again when anything has changed.
         self._admit = admit
         self._admitted_generation = 0
-        # The addresses that it said yes to, each shared by the messages published to it.
-        self._known: dict[bytes, bytes] = {}
-        # The exchanges, as short strings, that take every routing key from this user.
+        # The exchanges, as short strings, that take every routing key from this user; and the last of them.
         self._open_exchanges: set[bytes] = set()
+        self._open_exchange: bytes | None = None
+        # The addresses of other exchanges that it said yes to.
+        self._known: set[bytes] = set()
         self._is_admitted = False
         # Validates, and may replace, what few messages carry: user-id, reply-to, expiration.
         self.check_properties: Callable[[Message], Message] = _keep
@@ -85,9 +89,12 @@ class Publisher:
         self._due = _METHOD
         # The default exchange and an empty key, to which nobody was admitted yet.
         self._address = b"\0\0"
+        # Where it leads, if the router knows; no longer true when the generation is another.
+        self._route: Route | None = None
         self._is_mandatory = False
         # The properties of the last message, and what a walk over them found.
         self._property_list = NO_PROPERTIES
+        self._has_copies = False
         self._scan = PropertyScan()
         self._body_size = 0
         self._received = 0
@@ -200,10 +207,10 @@ class Publisher:
             return
         confirms = self.confirms
         if confirms is None:
-            outcome = vhost.publish(message, None, 0)
+            outcome = self._send(message, None, 0)
         else:
             sequence = confirms.next()
-            outcome = vhost.publish(message, confirms, sequence)
+            outcome = self._send(message, confirms, sequence)
             if outcome == _REFUSED:
                 confirms.expect(sequence)
                 confirms.refused(sequence)
@@ -211,6 +218,15 @@ class Publisher:
             if confirms is not None:
                 confirms.flush_before(confirms.last)
             self._return(message)
+
+    def _send(self, message: Message, confirms: Confirms | None, sequence: int) -> int:
+        """Let the virtual host publish `message`, along the known route if that is all there is to it."""
+        route = self._route
+        if route is not None and not self._has_copies:
+            return self._vhost.publish_along(route, message, confirms, sequence)
+        outcome = self._vhost.publish(message, confirms, sequence)
+        self._route = self._vhost.router.known(self._address)
+        return outcome
 
     def _describe(self, message: Message) -> Message:
         """`message` with what its properties say."""
@@ -248,9 +264,11 @@ class Publisher:
         if key_at + octets[key_at] + 1 != bits_at:
             self._refuse_payload(reader)
         address = octets[start:bits_at]
-        known = self._known.get(address)
-        self._is_admitted = known is not None
-        self._address = address if known is None else known
+        route = self._vhost.router.known(address)
+        self._route = route
+        self._address = address if route is None else route.address
+        exchange = self._open_exchange
+        self._is_admitted = exchange is not None and address.startswith(exchange)
 
     def _admit_address(self) -> None:
         """Ask whether this user may publish to the address; what was allowed is remembered a while."""
@@ -258,14 +276,22 @@ class Publisher:
         if generation != self._admitted_generation:
             self._known.clear()
             self._open_exchanges.clear()
+            self._open_exchange = None
             self._admitted_generation = generation
-        elif len(self._known) >= PUBLISHER_ADDRESSES_MAX:
-            self._known.clear()
+            self._route = None
         address = self._address
-        exchange = address[: 1 + address[0]]
-        if exchange not in self._open_exchanges and self._admit(address):
-            self._open_exchanges.add(exchange)
-        self._known[address] = address
+        octets = address
+        exchange = octets[: 1 + octets[0]]
+        if exchange in self._open_exchanges:
+            self._open_exchange = exchange
+        elif address not in self._known:
+            if self._admit(address):
+                self._open_exchanges.add(exchange)
+                self._open_exchange = exchange
+            else:
+                if len(self._known) >= PUBLISHER_ADDRESSES_MAX:
+                    self._known.clear()
+                self._known.add(address)
         self._is_admitted = True
 
     def _take_properties(self, data: bytes, start: int, end: int) -> None:
@@ -273,6 +299,7 @@ class Publisher:
         octets = data
         self._scan.scan(data, start, end)
         self._property_list = octets[start:end]
+        self._has_copies = self._scan.headers_at > 0 and has_copies(self._property_list)
 
     def _refuse_payload(self, reader: FrameReader) -> None:
         BasicPublish.decode(reader.payload())

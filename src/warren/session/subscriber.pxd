@@ -41,8 +41,9 @@ cdef class Subscriber:
 
 cdef class Subscription(Consumer):
     cdef Subscriber _subscriber
-    cdef bytearray _template
+    cdef unsigned char* _octets
     cdef Py_ssize_t _tag_at
+    cdef bytearray _template
     cdef readonly ClassicQueue queue
     cdef readonly Py_ssize_t prefetch
     cdef public Py_ssize_t unsettled
@@ -52,6 +53,6 @@ cdef class Subscription(Consumer):
     @cython.locals(subscriber=Subscriber)
     cpdef deliver(self, Delivery delivery)
     cpdef deliver_message(self, Message message, bint redelivered)
-    @cython.locals(template=bytearray, octets='unsigned char*', at=Py_ssize_t, size=Py_ssize_t,
+    @cython.locals(octets='unsigned char*', at=Py_ssize_t, size=Py_ssize_t,
                    subscriber=Subscriber, before=bytes)
     cdef _send(self, Message message, uint64_t tag, bint redelivered)

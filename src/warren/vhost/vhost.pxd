@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 from warren.model.confirmation cimport Confirmation
 from warren.model.message cimport Message
 from warren.queues.queue cimport Queue, QueueHost
-from warren.routing.router cimport Router
+from warren.routing.router cimport Route, Router
 
 cdef int _UNROUTED
 cdef int _HAS_HEADERS
@@ -20,6 +20,14 @@ cdef class VirtualHost(QueueHost):
     cdef public object queue_unused
     cdef object _dead_lettering
 
-    @cython.locals(destinations=tuple, queue=Queue, outcome=cython.int)
+    @cython.locals(destinations=tuple)
     cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
+    @cython.locals(queue=Queue)
+    cpdef int publish_along(
+        self, Route route, Message message, Confirmation confirmation, uint64_t sequence
+    ) except -1
+    @cython.locals(queue=Queue, outcome=cython.int)
+    cdef int _publish_to(
+        self, tuple destinations, Message message, Confirmation confirmation, uint64_t sequence
+    ) except -1
     cpdef uint64_t generation(self) except? 0

@@ -7,7 +7,7 @@ from warren.model.message import HAS_HEADERS, Message
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Queue, QueueHost
 from warren.routing.copies import strip_bcc
-from warren.routing.router import Router
+from warren.routing.router import Route, Router
 from warren.vhost.dead_lettering import DeadLettering
 from warren.vhost.expiry import Expiry
 
@@ -58,6 +58,26 @@ class VirtualHost(QueueHost):
         destinations = self.router.route(message.address, message)
         if message.flags & _HAS_HEADERS:
             message = without_bcc(message)
+        return self._publish_to(destinations, message, confirmation, sequence)
+
+    def publish_along(
+        self, route: Route, message: Message, confirmation: Confirmation | None, sequence: int
+    ) -> int:
+        """The same for a message without copies, whose address is that of `route`."""
+        if route.sole is None:
+            return self._publish_to(route.destinations, message, confirmation, sequence)
+        queue: Queue = route.sole  # type: ignore[assignment]
+        self.routed_count += 1
+        self.work += 1
+        return queue.publish(message, confirmation, sequence)
+
+    def _publish_to(
+        self,
+        destinations: tuple[object, ...],
+        message: Message,
+        confirmation: Confirmation | None,
+        sequence: int,
+    ) -> int:
         if not destinations:
             self.unrouted_count += 1
             return _UNROUTED

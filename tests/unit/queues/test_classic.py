@@ -55,6 +55,48 @@ def test_consumers_share_and_a_full_one_is_passed_over(host: Host) -> None:
     assert (a.bodies, b.bodies) == ([b"1"], [b"2", b"3", b"4"])
 
 
+def test_one_that_was_alone_shares_with_who_comes_and_is_alone_again(host: Host) -> None:
+    queue, a, b = made(host), Reader("a"), Reader("b")
+    queue.add_consumer(a)
+    queue.publish(sent("1"), None, 0)
+    queue.publish(sent("2"), None, 0)
+    queue.add_consumer(b)
+    for body in "3456":
+        queue.publish(sent(body), None, 0)
+    queue.remove_consumer(a)
+    queue.publish(sent("7"), None, 0)
+    queue.remove_consumer(b)
+    queue.publish(sent("8"), None, 0)
+    assert sorted([len(a.bodies), len(b.bodies)]) == [3, 4]
+    assert b.bodies[-1] == b"7"
+    assert queue.message_count == 1
+
+
+def test_one_that_is_alone_and_full_is_given_nothing_until_it_settles(host: Host) -> None:
+    queue, reader = made(host), Reader(prefetch=1)
+    queue.add_consumer(reader)
+    for body in "123":
+        queue.publish(sent(body), None, 0)
+    assert (reader.bodies, queue.message_count) == ([b"1"], 2)
+    for _ in range(2):
+        queue.acknowledge(reader.unsettled.pop())
+        queue.consumer_ready(reader)
+    queue.acknowledge(reader.unsettled.pop())
+    queue.consumer_ready(reader)
+    queue.publish(sent("4"), None, 0)
+    assert (reader.bodies, queue.message_count) == ([b"1", b"2", b"3", b"4"], 0)
+
+
+def test_what_is_requeued_comes_before_what_is_published_meanwhile(host: Host) -> None:
+    queue, reader = made(host), Reader()
+    queue.add_consumer(reader)
+    queue.publish(sent("1"), None, 0)
+    queue.requeue(reader.unsettled.pop())
+    queue.publish(sent("2"), None, 0)
+    queue.pump()
+    assert reader.got == [(b"1", False), (b"1", True), (b"2", False)]
+
+
 def test_the_next_consumer_becomes_active_when_the_active_one_goes(host: Host) -> None:
     queue, a, b = made(host, single_active_consumer=True), Reader("a"), Reader("b")
     queue.add_consumer(a)

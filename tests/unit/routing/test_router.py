@@ -9,6 +9,7 @@ from warren.model.message import encode_address
 from warren.routing.direct import DirectExchange
 from warren.routing.exchange import Binding
 from warren.routing.fanout import FanoutExchange
+from warren.routing.headers import HeadersExchange
 from warren.routing.router import Router
 from warren.wire.table import Int32
 
@@ -113,6 +114,32 @@ def test_an_answer_is_the_same_tuple_until_something_changes(router: Router) -> 
     assert router.route(encode_address("d", "k"), PLAIN) is first
     router.bind(Binding(direct, "k", None, "r"))
     assert router.route(encode_address("d", "k"), PLAIN) == ("q", "r")
+
+
+def test_what_is_known_of_an_address_is_its_answer_and_its_octets(router: Router) -> None:
+    direct = declared(router, DirectExchange, "d")
+    router.bind(Binding(direct, "k", None, "q"))
+    address = encode_address("d", "k")
+    assert router.known(address) is None
+    answer = router.route(address, PLAIN)
+    known = router.known(encode_address("d", "k"))
+    assert known is not None
+    assert known.destinations is answer
+    assert (known.address is address, known.sole) == (True, "q")
+    router.bind(Binding(direct, "k", None, "r"))
+    assert router.known(address) is None
+    router.route(address, PLAIN)
+    known = router.known(address)
+    assert known is not None
+    assert (known.destinations, known.sole) == (("q", "r"), None)
+
+
+def test_nothing_is_known_where_more_than_the_key_decides(router: Router) -> None:
+    headers = declared(router, HeadersExchange, "h")
+    router.bind(Binding(headers, "", {}, "q"))
+    address = encode_address("h", "k")
+    assert router.route(address, PLAIN) == ("q",)
+    assert router.known(address) is None
 
 
 def test_removing_an_exchange_removes_the_bindings_from_it_and_to_it(router: Router) -> None:

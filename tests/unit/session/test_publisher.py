@@ -4,7 +4,7 @@ import pytest
 from tests.unit.session.client import Broker, Client, call, frame, publication
 
 from warren.limits import PUBLISHER_ADDRESSES_MAX
-from warren.metadata.commands import SetPermissions
+from warren.metadata.commands import SetPermissions, SetTopicPermissions
 from warren.model.message import Message
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
@@ -216,6 +216,69 @@ def test_more_addresses_than_are_remembered_all_arrive() -> None:
     queue = broker.domain.vhost.queues["q"]
     keys = [queue.get().message.routing_key for _ in range(count + 2)]
     assert keys == [f"k{number}" for number in [*range(count), 0, 1]]
+
+
+def test_addresses_that_are_asked_for_one_by_one_all_arrive() -> None:
+    broker, client = opened()
+    topics = SetTopicPermissions(user="guest", vhost="/", exchange="amq.topic", write="^k", read=".*")
+    broker.proposals.apply(topics)
+    client.ask(methods.QueueBind(queue="q", exchange="amq.topic", routing_key="#"))
+    count = PUBLISHER_ADDRESSES_MAX + 10
+    for number in [*range(count), 0, 1]:
+        client.send(publication(f"k{number}", b"x", exchange="amq.topic"))
+    assert broker.domain.vhost.queues["q"].published_count == count + 2
+    client.send(publication("x", b"x", exchange="amq.topic"))
+    assert closed_with(client)[1] == 403
+
+
+# --- routes -------------------------------------------------------------------------------------
+
+
+def test_messages_to_one_address_share_its_octets_however_they_are_mixed() -> None:
+    broker, client = opened()
+    other = broker.client()
+    client.ask(methods.QueueBind(queue="q", exchange="amq.fanout"))
+    one, two = (
+        publication("one", b"x", exchange="amq.fanout"),
+        publication("two", b"x", exchange="amq.fanout"),
+    )
+    client.send(one, two, one, two)
+    other.send(one, two)
+    addresses = [kept(broker).address for _ in range(6)]
+    assert len({id(address) for address in addresses}) == 2
+
+
+def test_a_binding_made_between_two_messages_counts_for_the_second() -> None:
+    broker, client = opened()
+    client.ask(
+        methods.QueueDeclare(queue="r"), methods.QueueBind(queue="q", exchange="amq.topic", routing_key="k")
+    )
+    message = publication("k", b"x", exchange="amq.topic")
+    client.send(message, message, call(methods.QueueBind(queue="r", exchange="amq.topic", routing_key="k")))
+    client.send(message, call(methods.QueueUnbind(queue="q", exchange="amq.topic", routing_key="k")), message)
+    counts = {name: queue.published_count for name, queue in broker.domain.vhost.queues.items()}
+    assert counts == {"q": 3, "r": 2}
+
+
+def test_headers_decide_anew_for_each_message() -> None:
+    broker, client = opened()
+    client.ask(
+        methods.QueueDeclare(queue="r"),
+        methods.QueueBind(queue="q", exchange="amq.headers", arguments={"to": "q"}),
+        methods.QueueBind(queue="r", exchange="amq.headers", arguments={"to": "r"}),
+    )
+    for to in "qrrq":
+        client.send(publication("k", b"x", exchange="amq.headers", headers={"to": to}))
+    counts = {name: queue.published_count for name, queue in broker.domain.vhost.queues.items()}
+    assert counts == {"q": 2, "r": 2}
+
+
+def test_a_copy_goes_where_it_says_though_the_route_is_known() -> None:
+    broker, client = opened()
+    client.ask(methods.QueueDeclare(queue="r"))
+    client.send(publication("q", b"1"), publication("q", b"2", headers={"CC": ["r"]}), publication("q", b"3"))
+    counts = {name: queue.published_count for name, queue in broker.domain.vhost.queues.items()}
+    assert counts == {"q": 3, "r": 1}
 
 
 # --- answers ------------------------------------------------------------------------------------
