@@ -262,6 +262,14 @@ class DeleteQueue(VhostCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteExclusiveQueues(VhostCommand):
+    """Delete the queues that are exclusive to the connection `owner`, which is gone."""
+
+    vhost: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bind(VhostCommand):
     """Bind a queue, or an exchange, to an exchange unless it is bound so already."""
 

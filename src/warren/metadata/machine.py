@@ -19,6 +19,7 @@ from warren.metadata.commands import (
     DeclareExchange,
     DeclareQueue,
     DeleteExchange,
+    DeleteExclusiveQueues,
     DeleteQueue,
     ForgetTransient,
     Meta,
@@ -43,6 +44,7 @@ from warren.metadata.commands import (
 from warren.metadata.events import Event, Listener, UserChanged, UserRemoved
 from warren.metadata.parameters import GlobalParameters
 from warren.metadata.permissions import Permissions
+from warren.metadata.topology import Topology
 from warren.metadata.users import Users
 from warren.metadata.vhosts import Vhost, Vhosts
 
@@ -61,6 +63,7 @@ class Metadata:
         "_listeners",
         "global_parameters",
         "index",
+        "is_replaying",
         "permissions",
         "users",
         "vhosts",
@@ -71,6 +74,8 @@ class Metadata:
         self._listeners: dict[str | None, list[Listener]] = {}
         # The place in the log of the last command applied.
         self.index = 0
+        # While a log is replayed, nothing goes along with what is deleted: the log says what went along.
+        self.is_replaying = False
         self.vhosts = Vhosts(self._events.append)
         self.users = Users(self._events.append)
         self.permissions = Permissions(self._events.append)
@@ -81,8 +86,8 @@ class Metadata:
     def apply(self, command: Command, meta: Meta) -> Reply:
         """Carry out `command`, tell the listeners what changed, and answer."""
         assert not self._events, "a listener applied a command"
-        reply = self._handlers[type(command)](command)
         self.index = meta.index
+        reply = self._handlers[type(command)](command)
         try:
             for event in self._events:
                 for listener in self._listeners_of(event):
@@ -132,11 +137,12 @@ class Metadata:
         on(SetParameter, self._in_vhost(Vhost.set_parameter))
         on(ClearParameter, self._in_vhost(Vhost.clear_parameter))
         on(DeclareExchange, self._in_vhost(lambda vhost, command: vhost.topology.declare_exchange(command)))
-        on(DeleteExchange, self._in_vhost(lambda vhost, command: vhost.topology.delete_exchange(command)))
-        on(DeclareQueue, self._in_vhost(lambda vhost, command: vhost.topology.declare_queue(command)))
-        on(DeleteQueue, self._in_vhost(lambda vhost, command: vhost.topology.delete_queue(command)))
+        on(DeleteExchange, self._deleting(Topology.delete_exchange))
+        on(DeclareQueue, self._in_vhost(self._declare_queue))
+        on(DeleteQueue, self._deleting(Topology.delete_queue))
+        on(DeleteExclusiveQueues, self._deleting(Topology.delete_exclusive))
         on(Bind, self._in_vhost(lambda vhost, command: vhost.topology.bind(command)))
-        on(Unbind, self._in_vhost(lambda vhost, command: vhost.topology.unbind(command)))
+        on(Unbind, self._deleting(Topology.unbind))
         on(ForgetTransient, self._forget_transient)
 
     def _on(self, command: type[C], handler: Callable[[C], Reply]) -> None:
@@ -151,6 +157,12 @@ class Metadata:
             return handler(vhost, command)
 
         return handle
+
+    def _deleting(self, handler: Callable[[Topology, V, bool], Reply]) -> Callable[[V], Reply]:
+        return self._in_vhost(lambda vhost, command: handler(vhost.topology, command, not self.is_replaying))
+
+    def _declare_queue(self, vhost: Vhost, command: DeclareQueue) -> Reply:
+        return vhost.topology.declare_queue(command, self.index)
 
     def _of_user_and_vhost(self, handler: Callable[[P], Reply]) -> Callable[[P], Reply]:
         def handle(command: P) -> Reply:

@@ -27,7 +27,10 @@ class ExchangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord:
-    """A queue as it was declared; `owner` is the connection it is exclusive to."""
+    """A queue as it was declared; `owner` is the connection it is exclusive to.
+
+    `number` is what it goes by on the disk, and is never used twice; 0 if nothing of it survives a restart.
+    """
 
     name: str
     durable: bool
@@ -35,6 +38,12 @@ class QueueRecord:
     owner: str | None
     arguments: Mapping[str, Value]
     user: str
+    number: int = 0
+
+    @property
+    def is_surviving(self) -> bool:
+        """True if it is there again after a restart."""
+        return self.durable and self.owner is None
 
     @property
     def kind(self) -> str:

@@ -17,6 +17,7 @@ from warren.metadata.commands import (
     DeclareExchange,
     DeclareQueue,
     DeleteExchange,
+    DeleteExclusiveQueues,
     DeleteQueue,
     Outcome,
     Reply,
@@ -97,17 +98,17 @@ class Topology:
         self._notify(ExchangeDeclared(self.vhost, exchange))
         return DONE
 
-    def delete_exchange(self, command: DeleteExchange) -> Reply:
+    def delete_exchange(self, command: DeleteExchange, is_cascading: bool = True) -> Reply:
         """Delete an exchange; REFUSED if it is in use and only an unused one was meant."""
         if command.name not in self.exchanges:
             return MISSING
-        if command.if_unused and self._from.has(command.name):
+        if command.if_unused and self.has_bindings_from(command.name):
             return Reply(Outcome.REFUSED, "in use")
-        self._delete_exchange(command.name)
+        self._delete_exchange(command.name, is_cascading=is_cascading)
         return DONE
 
-    def declare_queue(self, command: DeclareQueue) -> Reply:
-        """Create a queue; EXISTING if there is one of the name."""
+    def declare_queue(self, command: DeclareQueue, number: int = 0) -> Reply:
+        """Create a queue, which `number` is for if it survives; EXISTING if there is one of the name."""
         if command.name in self.queues:
             return EXISTING
         queue = QueueRecord(
@@ -117,6 +118,7 @@ class Topology:
             command.owner,
             command.arguments or NO_ARGUMENTS,
             command.user,
+            number if command.durable and command.owner is None else 0,
         )
         self.queues[command.name] = queue
         if queue.owner is not None:
@@ -124,11 +126,17 @@ class Topology:
         self._notify(QueueDeclared(self.vhost, queue))
         return DONE
 
-    def delete_queue(self, command: DeleteQueue) -> Reply:
+    def delete_queue(self, command: DeleteQueue, is_cascading: bool = True) -> Reply:
         """Delete a queue, the bindings to it and the exchanges that only these kept."""
         if command.name not in self.queues:
             return MISSING
-        self._delete_queue(command.name, self._to_queue.all(command.name))
+        self._delete_queue(command.name, is_cascading=is_cascading)
+        return DONE
+
+    def delete_exclusive(self, command: DeleteExclusiveQueues, is_cascading: bool = True) -> Reply:
+        """Delete what is exclusive to a connection, as `delete_queue` does."""
+        for name in self.exclusive_to(command.owner):
+            self._delete_queue(name, is_cascading=is_cascading)
         return DONE
 
     def bind(self, command: Bind) -> Reply:
@@ -136,27 +144,25 @@ class Topology:
         destinations = self.queues if command.is_to_queue else self.exchanges
         if command.source not in self.exchanges or command.destination not in destinations:
             return MISSING
-        binding = _binding(command)
+        binding = binding_of(command)
         if not self._from.add(binding.source, binding):
             return EXISTING
         self._to(binding).add(binding.destination, binding)
         self._notify(BindingAdded(self.vhost, binding))
         return DONE
 
-    def unbind(self, command: Unbind) -> Reply:
+    def unbind(self, command: Unbind, is_cascading: bool = True) -> Reply:
         """Remove a binding, and its source if that goes with its last one."""
-        binding = _binding(command)
+        binding = binding_of(command)
         if not self._from.contains(binding.source, binding):
             return MISSING
-        self._remove([binding])
+        self._remove([binding], is_cascading=is_cascading)
         return DONE
 
     def forget_transient(self) -> None:
         """Remove what does not survive a restart; an exchange that it leaves without bindings stays."""
-        for queue in [
-            queue for queue in self.queues.values() if not queue.durable or queue.owner is not None
-        ]:
-            self._delete_queue(queue.name, self._to_queue.all(queue.name), is_cascading=False)
+        for queue in [queue for queue in self.queues.values() if not queue.is_surviving]:
+            self._delete_queue(queue.name, is_cascading=False)
         for exchange in [exchange for exchange in self.exchanges.values() if not exchange.durable]:
             self._delete_exchange(exchange.name, is_cascading=False)
 
@@ -177,6 +183,29 @@ class Topology:
         """The bindings of which `exchange` is the destination."""
         return self._to_exchange.all(exchange)
 
+    def orphans(self, bindings: Iterable[BindingRecord]) -> list[ExchangeRecord]:
+        """The auto-delete exchanges that would go if `bindings` did, as `_remove` finds them."""
+        going: dict[str, ExchangeRecord] = {}
+        waiting = list(bindings)
+        removed = set(waiting)
+        left: dict[str, int] = {}
+        while waiting:
+            binding = waiting.pop()
+            source = self.exchanges[binding.source]
+            if not source.auto_delete or source.name in going:
+                continue
+            count = left[source.name] = left.get(source.name, self._from.count(source.name)) - 1
+            if not count:
+                going[source.name] = source
+                more = [one for one in self._to_exchange.all(source.name) if one not in removed]
+                removed.update(more)
+                waiting += more
+        return list(going.values())
+
+    def has_bindings_from(self, exchange: str) -> bool:
+        """True if `exchange` is the source of a binding."""
+        return self._from.has(exchange)
+
     def has_binding(self, binding: BindingRecord) -> bool:
         """True if `binding` exists."""
         return self._from.contains(binding.source, binding)
@@ -188,10 +217,8 @@ class Topology:
     def _to(self, binding: BindingRecord) -> "_Bindings":
         return self._to_queue if binding.is_to_queue else self._to_exchange
 
-    def _delete_queue(
-        self, name: str, bindings: Iterable[BindingRecord], *, is_cascading: bool = True
-    ) -> None:
-        self._remove(bindings, is_cascading=is_cascading)
+    def _delete_queue(self, name: str, *, is_cascading: bool = True) -> None:
+        self._remove(self._to_queue.all(name), is_cascading=is_cascading)
         queue = self.queues.pop(name)
         if queue.owner is not None:
             names = self._exclusive[queue.owner]
@@ -266,6 +293,13 @@ class _Bindings:
         """True if there is any binding of `name`."""
         return name in self._groups
 
+    def count(self, name: str) -> int:
+        """How many bindings of `name` there are."""
+        group = self._groups.get(name)
+        if group is None:
+            return 0
+        return len(group) if isinstance(group, dict) else 1
+
     def all(self, name: str) -> list[BindingRecord]:
         """The bindings of `name`, oldest first."""
         group = self._groups.get(name)
@@ -274,7 +308,8 @@ class _Bindings:
         return list(group) if isinstance(group, dict) else [group]
 
 
-def _binding(command: Bind | Unbind) -> BindingRecord:
+def binding_of(command: Bind | Unbind) -> BindingRecord:
+    """What `command` adds or removes."""
     return BindingRecord(
         command.source,
         command.is_to_queue,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from warren.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
-from warren.metadata.commands import DeclareQueue, DeleteQueue, Outcome
+from warren.metadata.commands import DeclareQueue, DeleteExclusiveQueues, DeleteQueue, Outcome
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
@@ -90,9 +90,7 @@ class Declaring(Generic[Q]):
 
     async def remove_exclusive(self, connection: str) -> None:
         """Delete the queues that were exclusive to `connection`, which is gone."""
-        vhost = self._metadata.vhost(self._vhost)
-        for name in vhost.topology.exclusive_to(connection) if vhost is not None else ():
-            await self.remove_queue(name)
+        await self._proposals.propose(DeleteExclusiveQueues(vhost=self._vhost, owner=connection))
 
     def live_queue(self, requester: Requester, name: str) -> Q:
         """The queue `name`, which the user may read and which belongs to no other connection."""

@@ -12,8 +12,10 @@ from warren.metadata.commands import (
     DeclareExchange,
     DeclareQueue,
     DeleteExchange,
+    DeleteExclusiveQueues,
     DeleteQueue,
     ForgetTransient,
+    Meta,
     Outcome,
     Reply,
     Unbind,
@@ -193,3 +195,43 @@ def test_a_hundred_thousand_queues_cost_little_each(metadata: Metadata) -> None:
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert used / 5_000 < 800
+
+
+def test_a_queue_that_survives_goes_by_the_index_of_its_declaration(metadata: Metadata) -> None:
+    metadata.apply(DeclareQueue(vhost="v", name="kept", durable=True), Meta(index=70, now=0))
+    metadata.apply(DeclareQueue(vhost="v", name="kept", durable=True), Meta(index=71, now=0))
+    metadata.apply(DeclareQueue(vhost="v", name="transient"), Meta(index=72, now=0))
+    metadata.apply(DeclareQueue(vhost="v", name="own", durable=True, owner="c"), Meta(index=73, now=0))
+    queues = topology_of(metadata).queues
+    assert {name: queue.number for name, queue in queues.items()} == {"kept": 70, "transient": 0, "own": 0}
+    assert [name for name, queue in queues.items() if queue.is_surviving] == ["kept"]
+
+
+def test_the_exclusive_queues_of_a_connection_go_together(apply: Apply, metadata: Metadata) -> None:
+    for name, owner in (("a", "c"), ("b", "c"), ("other", "d"), ("shared", None)):
+        apply(DeclareQueue(vhost="v", name=name, owner=owner))
+    assert apply(DeleteExclusiveQueues(vhost="v", owner="c")) is DONE
+    assert list(topology_of(metadata).queues) == ["other", "shared"]
+
+
+def test_orphans_are_what_goes_along(apply: Apply, metadata: Metadata) -> None:
+    for name in ("first", "second", "kept"):
+        apply(DeclareExchange(vhost="v", name=name, type="fanout", auto_delete=name != "kept"))
+    apply(DeclareQueue(vhost="v", name="q"))
+    apply(Bind(vhost="v", source="first", destination="second", is_to_queue=False))
+    for source in ("second", "kept"):
+        apply(Bind(vhost="v", source=source, destination="q"))
+    topology = topology_of(metadata)
+    orphans = topology.orphans(topology.bindings_to_queue("q"))
+    assert [exchange.name for exchange in orphans] == ["second", "first"]
+    apply(Bind(vhost="v", source="second", destination="q", routing_key="again"))
+    assert topology.orphans(topology.bindings_to_queue("q")[:1]) == []
+
+
+def test_a_replayed_deletion_takes_nothing_along(apply: Apply, metadata: Metadata) -> None:
+    apply(DeclareExchange(vhost="v", name="x", type="fanout", auto_delete=True))
+    apply(DeclareQueue(vhost="v", name="q"))
+    apply(Bind(vhost="v", source="x", destination="q"))
+    metadata.is_replaying = True
+    apply(DeleteQueue(vhost="v", name="q"))
+    assert "x" in topology_of(metadata).exchanges
