@@ -13,7 +13,7 @@ from warren.limits import PERMISSIONS_CACHED_MAX
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission
 from warren.model.names import DEFAULT_EXCHANGE_ALIAS, ExchangeName, QueueName
-from warren.model.patterns import matches
+from warren.model.patterns import ANYTHING, matches
 
 CONFIGURE = "configure"
 WRITE = "write"
@@ -59,7 +59,7 @@ class Authorizer:
         permission = self._metadata.permissions.get(self.user, self.vhost)
         name = _checked_name(entity)
         if permission is None or not any(
-            _is_allowed(permission, access, name) for access in (CONFIGURE, WRITE, READ)
+            _is_match(_pattern(permission, access), name) for access in (CONFIGURE, WRITE, READ)
         ):
             raise self._refusal(entity)
 
@@ -84,11 +84,17 @@ class Authorizer:
         self._check_topic(exchange, READ, routing_key)
 
     def _check(self, entity: Entity, access: str) -> None:
+        permission = self._metadata.permissions.get(self.user, self.vhost)
+        if permission is None:
+            raise self._refusal(entity)
+        pattern = _pattern(permission, access)
+        # What most permissions say is quicker found out than looked up.
+        if pattern == ANYTHING:
+            return
         key = (entity, access)
         if self._is_known(key):
             return
-        permission = self._metadata.permissions.get(self.user, self.vhost)
-        if permission is None or not _is_allowed(permission, access, _checked_name(entity)):
+        if not _is_match(pattern, _checked_name(entity)):
             raise self._refusal(entity)
         self._remember(key)
 
@@ -147,9 +153,10 @@ def _checked_name(entity: Entity) -> str:
     return entity.name
 
 
-def _is_allowed(permission: Permission, access: str, name: str) -> bool:
-    pattern = {CONFIGURE: permission.configure, WRITE: permission.write, READ: permission.read}[access]
-    return _is_match(pattern, name)
+def _pattern(permission: Permission, access: str) -> str:
+    if access == CONFIGURE:
+        return permission.configure
+    return permission.write if access == WRITE else permission.read
 
 
 def _is_match(pattern: str, name: str) -> bool:

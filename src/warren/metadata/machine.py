@@ -53,6 +53,8 @@ V = TypeVar("V", bound=VhostCommand)
 P = TypeVar("P", bound=PermissionCommand)
 Handler = Callable[[Command], Reply]
 
+_OF_NO_VHOST = (UserChanged, UserRemoved)
+
 
 class Metadata:
     """What exists in the broker: read freely, changed by `apply` alone."""
@@ -112,10 +114,10 @@ class Metadata:
 
     def _listeners_of(self, event: Event) -> list[Listener]:
         # A copy, since a listener may ask to be told nothing more.
-        of_all = list(self._listeners.get(None, ()))
-        if isinstance(event, UserChanged | UserRemoved):
-            return of_all
-        return of_all + self._listeners.get(event.vhost, [])
+        of_all = self._listeners.get(None, ())
+        if isinstance(event, _OF_NO_VHOST):
+            return [*of_all]
+        return [*of_all, *self._listeners.get(event.vhost, ())]
 
     def _register(self) -> None:
         on = self._on

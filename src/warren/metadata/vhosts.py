@@ -35,6 +35,8 @@ from warren.metadata.policies import Policies, Policy, checked_policy
 from warren.metadata.topology import Topology
 from warren.metadata.users import natural_limit
 
+_NO_POLICIES = (None, None)
+
 
 class Vhost:
     """One virtual host."""
@@ -72,6 +74,8 @@ class Vhost:
 
     def policies_of(self, name: str, kind: str) -> tuple[Policy | None, Policy | None]:
         """The policy and the operator policy of `name`, an `exchange` or a queue of that kind."""
+        if not self.policies.by_name and not self.operator_policies.by_name:
+            return _NO_POLICIES
         return self.policies.match(name, kind), self.operator_policies.match(name, kind)
 
     def describe(self, command: PutVhost) -> None:

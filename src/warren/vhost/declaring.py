@@ -192,12 +192,16 @@ def check_redeclared(queue: QueueName, record: QueueRecord, command: DeclareQueu
 
 def check_declared(vhost: Vhost, command: DeclareQueue, requester: Requester) -> None:
     """Raise unless the new queue of `command` may be made."""
-    queue = QueueName(command.vhost, command.name)
     limit = vhost.limit("max-queues")
     if limit is not None and len(vhost.topology.queues) >= limit:
         raise PreconditionFailed(
-            f"cannot declare queue '{queue.name}': queue limit in vhost '{queue.vhost}' ({limit}) is reached"
+            f"cannot declare queue '{command.name}': queue limit in vhost '{command.vhost}' ({limit}) "
+            "is reached"
         )
+    # A queue without arguments is a classic one, and may have every property.
+    if not command.arguments:
+        return
+    queue = QueueName(command.vhost, command.name)
     dead_letter_exchange = queue_arguments.dead_letter_exchange(queue, command.arguments)
     if dead_letter_exchange is not None:
         requester.authorizer.check_read(queue)
