@@ -57,6 +57,10 @@ CONSISTENT_HASH_WEIGHT_MAX = 1_000_000
 EXPIRY_MS_MAX = 315_360_000_000
 # x-max-priority: the priority property is one octet.
 PRIORITY_MAX = 255
+# Pairs of queue and reason that a message may die of before it is dropped. RabbitMQ has no bound, but a time
+# that grows with the cube: a chain of 1,000 queues takes more than a minute. Ours grows with the square, and
+# all of it is one step of the broker: so many take about a second.
+DEATHS_MAX = 500
 
 # --- access -------------------------------------------------------------------------------------
 # Time for one regular expression on one name (permissions, policies): a bad pattern costs this, not the node.

@@ -6,13 +6,16 @@ its first time. Those behind it turn round at every death: [a], [b, a], [c, a, b
 """
 
 from dataclasses import dataclass
+from itertools import takewhile
 
+from warren.limits import DEATHS_MAX
 from warren.model.message import Message, encode_address
-from warren.wire.properties import BasicProperties
 from warren.wire.table import Table, Timestamp, Value
 
 DEATHS = "x-death"
 REJECTED = "rejected"
+
+_Pair = tuple[str, str] | tuple[str, str, None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +29,31 @@ class Death:
     now: int
 
 
-def resurrect(message: Message, death: Death) -> Message:
-    """`message` as it is published again after `death`: new address, death headers, no expiration."""
+@dataclass(frozen=True, slots=True)
+class Risen:
+    """A message as it is published again, and the queues that it may not go to.
+
+    It died there, and no client rejected it since: nobody but the broker would move it, for ever.
+    """
+
+    message: Message
+    circles: frozenset[str]
+
+
+def resurrect(message: Message, death: Death) -> Risen | None:
+    """`message` after `death`: new address, death headers, no expiration. None after too many of them."""
     properties = message.properties()
-    entry = _entry(message, properties, death)
-    headers: Table = dict(properties.headers or {})
-    entries = _entries(headers)
+    headers: Table = properties.headers or {}
+    entry = _entry(message, headers, death)
+    if properties.expiration is not None:
+        entry["original-expiration"] = properties.expiration
     if DEATHS not in headers:
         _say_where(headers, "first", entry)
     _say_where(headers, "last", entry)
-    headers[DEATHS] = _counted(entry, entries)
+    deaths = _counted(entry, _entries(headers))
+    if len(deaths) > DEATHS_MAX:
+        return None
+    headers[DEATHS] = [*deaths]
     key = message.routing_key
     if death.routing_key is not None:
         headers.pop("CC", None)
@@ -43,30 +61,17 @@ def resurrect(message: Message, death: Death) -> Message:
     properties.headers = headers
     properties.expiration = None
     address = encode_address(death.exchange, key)
-    return Message.compose(address, properties, message.content, now=death.now)
+    risen = Message.compose(address, properties, message.content, now=death.now)
+    return Risen(risen, _circles(deaths))
 
 
-def goes_in_circles(message: Message, queue: str) -> bool:
-    """True if `message`, routed to `queue`, died there before and was not rejected since.
-
-    Nobody but the broker would move it then, for ever: such a message is dropped.
-    """
-    since: list[Table] = []
-    for entry in _entries(message.headers()):
-        since.append(entry)
-        if entry.get("queue") == queue:
-            return all(entry.get("reason") != REJECTED for entry in since)
-    return False
-
-
-def _entry(message: Message, properties: BasicProperties, death: Death) -> Table:
-    headers = properties.headers or {}
+def _entry(message: Message, headers: Table, death: Death) -> Table:
     keys: list[Value] = [message.routing_key]
     for name in ("CC", "BCC"):
         copies = headers.get(name)
         if isinstance(copies, list):
             keys += [copy for copy in copies if isinstance(copy, str)]
-    entry: Table = {
+    return {
         "count": 1,
         "reason": death.reason,
         "queue": death.queue,
@@ -74,9 +79,6 @@ def _entry(message: Message, properties: BasicProperties, death: Death) -> Table
         "exchange": message.exchange,
         "routing-keys": keys,
     }
-    if properties.expiration is not None:
-        entry["original-expiration"] = properties.expiration
-    return entry
 
 
 def _entries(headers: Table) -> list[Table]:
@@ -85,31 +87,38 @@ def _entries(headers: Table) -> list[Table]:
     return [entry for entry in deaths if isinstance(entry, dict)] if isinstance(deaths, list) else []
 
 
-def _counted(entry: Table, entries: list[Table]) -> list[Value]:
+def _counted(entry: Table, entries: list[Table]) -> list[Table]:
     """`entries` with one more death in front."""
-    others: list[Value] = []
-    first = entry
-    for known in _grouped(entries):
-        if _pair(known) == _pair(entry):
-            count = known.get("count")
-            first = {**known, "count": (count if isinstance(count, int) else 0) + 1}
-        else:
-            others.append(known)
-    return [first, *others]
-
-
-def _grouped(entries: list[Table]) -> list[Table]:
-    """`entries`, the last first, each pair once; those of a client may say the same without a count."""
+    groups: dict[_Pair, list[Table]] = {}
+    for known in entries:
+        groups.setdefault(_pair(known), []).append(known)
+    same = groups.pop(_pair(entry), None)
+    if same is not None:
+        entry = _summed(same) if len(entries) > 1 else same[0]
+        count = entry.get("count")
+        entry["count"] = (count if isinstance(count, int) else 0) + 1
     if len(entries) < 2:
-        return entries
-    groups: dict[tuple[str, str], list[Table]] = {}
-    for entry in entries:
-        groups.setdefault(_pair(entry), []).append(entry)
-    return [{"count": len(group), **group[0]} for group in reversed(groups.values())]
+        return [entry, *(group[0] for group in groups.values())]
+    return [entry, *(_summed(group) for group in reversed(groups.values()))]
 
 
-def _pair(entry: Table) -> tuple[str, str]:
-    return repr(entry.get("queue")), repr(entry.get("reason"))
+def _summed(group: list[Table]) -> Table:
+    """The deaths of one pair in one entry; those of a client may say the same without a count."""
+    return group[0] if "count" in group[0] else {"count": len(group), **group[0]}
+
+
+def _circles(deaths: list[Table]) -> frozenset[str]:
+    """The queues of the deaths since the last rejection."""
+    since = takewhile(lambda death: death.get("reason") != REJECTED, deaths)
+    return frozenset(queue for death in since if isinstance(queue := death.get("queue"), str))
+
+
+def _pair(entry: Table) -> _Pair:
+    queue, reason = entry.get("queue"), entry.get("reason")
+    if isinstance(queue, str) and isinstance(reason, str):
+        return queue, reason
+    # A client made it up, of values that may be tables.
+    return repr(queue), repr(reason), None
 
 
 def _say_where(headers: Table, which: str, entry: Table) -> None:

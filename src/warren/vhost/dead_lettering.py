@@ -11,7 +11,7 @@ from warren.errors import NotFound
 from warren.limits import NAME_SIZE_MAX
 from warren.model.message import Message
 from warren.queues.classic import ClassicQueue
-from warren.queues.deaths import REJECTED, Death, goes_in_circles, resurrect
+from warren.queues.deaths import Death, resurrect
 
 if TYPE_CHECKING:
     from warren.vhost.vhost import VirtualHost
@@ -53,14 +53,15 @@ class DeadLettering:
         if not _is_name(death.exchange) or not _is_name(death.routing_key or ""):
             return  # arguments are long strings: these fit no message
         risen = resurrect(message, death)
+        if risen is None:
+            return  # it has come too far
         try:
-            destinations = self._vhost.router.route(risen.address, risen)
+            destinations = self._vhost.router.route(risen.message.address, risen.message)
         except NotFound:
             return  # RabbitMQ: without the exchange, the message is dropped
         for destination in destinations:
-            name = getattr(destination, "name", "")
-            if reason == REJECTED or not goes_in_circles(risen, name):
-                destination.publish(risen, None, 0)  # type: ignore[attr-defined]
+            if getattr(destination, "name", "") not in risen.circles:
+                destination.publish(risen.message, None, 0)  # type: ignore[attr-defined]
 
 
 def _is_name(text: str) -> bool:

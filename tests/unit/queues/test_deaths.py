@@ -2,14 +2,24 @@
 
 from tests.unit.queues.samples import sent
 
+from warren.limits import DEATHS_MAX
 from warren.model.message import Message
-from warren.queues.deaths import Death, goes_in_circles, resurrect
+from warren.queues.deaths import Death, resurrect
 from warren.wire.properties import BasicProperties
 
 
 def died(message: Message, queue: str, reason: str = "rejected", *, key: str | None = None) -> Message:
     death = Death(queue=queue, reason=reason, exchange="dlx", routing_key=key, now=7_000)
-    return resurrect(message, death)
+    risen = resurrect(message, death)
+    assert risen is not None
+    return risen.message
+
+
+def circles(message: Message, queue: str, reason: str) -> set[str]:
+    """The queues that it may not go to after one more death."""
+    risen = resurrect(message, Death(queue=queue, reason=reason, exchange="", routing_key=None, now=0))
+    assert risen is not None
+    return set(risen.circles)
 
 
 def entries(message: Message) -> list[tuple[object, object, object]]:
@@ -70,13 +80,24 @@ def test_keys_in_cc_and_bcc_are_told_and_cc_goes_with_a_key_of_its_own() -> None
     assert moved.headers()["n"] == 5
 
 
-def test_a_circle_is_a_death_here_without_a_rejection_since() -> None:
-    risen = died(died(sent(), "a", "expired"), "b", "maxlen")
-    assert goes_in_circles(risen, "a")
-    assert goes_in_circles(risen, "b")
-    assert not goes_in_circles(risen, "c")
-    assert not goes_in_circles(died(risen, "c", "rejected"), "a")
-    assert not goes_in_circles(sent(), "a")
+def test_a_circle_is_a_death_there_without_a_rejection_since() -> None:
+    risen = died(sent(), "a", "expired")
+    assert circles(risen, "b", "maxlen") == {"a", "b"}
+    assert circles(risen, "b", "rejected") == set()
+    # Those behind the newest are turned round, and so a rejection may come to stand behind what it ends.
+    assert circles(died(risen, "b", "rejected"), "c", "maxlen") == {"a", "c"}
+    made_up: list[object] = [{"queue": 5}, {"queue": "x"}, {"queue": "a", "reason": "rejected"}]
+    assert circles(sent(headers={"x-death": made_up[:2]}), "b", "expired") == {"b", "x"}
+    assert circles(sent(headers={"x-death": made_up}), "b", "expired") == {"b"}
+
+
+def test_a_message_that_died_in_too_many_queues_is_gone() -> None:
+    told: list[object] = [{"queue": f"{number}", "reason": "expired"} for number in range(DEATHS_MAX - 1)]
+    last = died(sent(headers={"x-death": told}), "a")
+    assert len(last.headers()["x-death"]) == DEATHS_MAX
+    death = Death(queue="b", reason="expired", exchange="", routing_key=None, now=0)
+    assert resurrect(last, death) is None
+    assert died(last, "a") is not None
 
 
 def test_what_a_client_made_up_is_no_death() -> None:
