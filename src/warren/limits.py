@@ -99,3 +99,14 @@ SEGMENT_SIZE = 16_777_216
 SPARE_SEGMENTS_MAX = 4
 # A record of what queues are done with: one allocation when it is read.
 STATE_RECORD_SIZE_MAX = 1_048_576
+
+# --- journal ------------------------------------------------------------------------------------
+# What the metadata's log grows to, unless the metadata itself is larger, before it is written anew without
+# what is over: a start reads so much at most for nothing.
+JOURNAL_LOG_SIZE_MIN = 1_048_576
+# The log is zeroed so far ahead: writing over zeros syncs in half the time of growing.
+JOURNAL_AHEAD_SIZE = 65_536
+# Octets of the state that are made at once, and lost with a flipped bit.
+JOURNAL_CHUNK_SIZE = 16_384
+# A disk that failed is tried again so often at most, each time with the whole state.
+JOURNAL_RETRY_MS = 1_000

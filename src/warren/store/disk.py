@@ -8,7 +8,7 @@ What a step has done is certain only after a `Sync` of its file behind it, and t
 only after `SyncDirectory`: this is what the simulated disk takes away in a power cut.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,11 +23,11 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write `chunks` behind one another into `name`, from octet `at` on."""
+    """Write `chunks` behind one another into `name`, from octet `at` on; asked for when it is done."""
 
     name: str
     at: int
-    chunks: Sequence[bytes]
+    chunks: Iterable[bytes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,117 @@
+"""Commands as octets and back, without loss: the name of the class, and what is not as by default.
+
+    entry │ JSON: [index, [name, {field: value, …}], …] │
+
+Octets and field tables stand in base64, a table as the wire has it, so that its values keep their types.
+"""
+
+import dataclasses
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, get_type_hints
+
+from warren.metadata import commands
+from warren.metadata.commands import Command, Json, PermissionCommand, VhostCommand
+from warren.wire.table import Value, decode_table, encode_table
+
+_SIZE_OCTETS = 4
+
+Encode = Callable[[Any], Json]
+Decode = Callable[[Any], object]
+
+
+class CodecError(Exception):
+    """What is read is no command that this version knows."""
+
+
+def encode_entry(index: int, made: Iterable[Command]) -> bytes:
+    """The commands that have the place `index` in the log."""
+    entry = [index, *(_encoded(command) for command in made)]
+    return json.dumps(entry, separators=(",", ":")).encode("ascii")
+
+
+def decode_entry(octets: bytes) -> tuple[int, list[Command]]:
+    """What `encode_entry` was given; CodecError if these are not its octets."""
+    try:
+        index, *made = json.loads(octets)
+        return int(index), [_decoded(name, fields) for name, fields in made]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CodecError(f"no command that this version knows: {error}") from error
+
+
+def _encoded(command: Command) -> Json:
+    fields = {}
+    for field in _LAYOUTS[type(command).__name__].fields:
+        value = getattr(command, field.name)
+        default = field.default
+        # By type as well: 0, 0.0 and False are equal.
+        if type(value) is not type(default) or value != default:
+            fields[field.name] = field.encode(value)
+    return [type(command).__name__, fields]
+
+
+def _decoded(name: str, fields: Mapping[str, Json]) -> Command:
+    layout = _LAYOUTS[name]
+    return layout.make(**{key: layout.decoders[key](value) for key, value in fields.items()})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    default: object
+    encode: Encode
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Layout:
+    make: Callable[..., Command]
+    fields: tuple[_Field, ...]
+    decoders: Mapping[str, Decode]
+
+
+def _same(value: Json) -> Json:
+    return value
+
+
+def _encode_octets(value: bytes) -> Json:
+    return b64encode(value).decode("ascii")
+
+
+def _encode_table(value: Mapping[str, Value]) -> Json:
+    return _encode_octets(encode_table(dict(value)))
+
+
+def _decode_table(value: str) -> Mapping[str, Value]:
+    octets = b64decode(value)
+    return decode_table(octets, _SIZE_OCTETS, len(octets))
+
+
+# What is not a value of JSON, by its type.
+_CODECS: dict[object, tuple[Encode, Decode]] = {
+    bytes: (_encode_octets, b64decode),
+    tuple[str, ...]: (list, tuple),
+    Mapping[str, Value]: (_encode_table, _decode_table),
+}
+_AS_IT_IS: tuple[Encode, Decode] = (_same, _same)
+
+
+def _layout(command: type[Command]) -> _Layout:
+    hints = get_type_hints(command)
+    codecs = {name: _CODECS.get(hint, _AS_IT_IS) for name, hint in hints.items()}
+    fields = []
+    for field in dataclasses.fields(command):  # type: ignore[arg-type]
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        fields.append(_Field(field.name, default, codecs[field.name][0]))
+    return _Layout(command, tuple(fields), {name: codec[1] for name, codec in codecs.items()})
+
+
+_LAYOUTS: Mapping[str, _Layout] = {
+    name: _layout(command)
+    for name, command in vars(commands).items()
+    if isinstance(command, type)
+    and issubclass(command, Command)
+    and command not in (Command, VhostCommand, PermissionCommand)
+}

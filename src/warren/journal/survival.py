@@ -1,0 +1,216 @@
+"""What of a command survives a restart, and what it has to do with.
+
+A log of what survives is exact only if no outcome in it hangs on something that does not. So what is written
+is not what was asked but what came of it: whoever asks here knows all that was asked for before and has to do
+with the same names. What goes along with a deletion is written in full, and replaying takes nothing along: an
+exchange that lost its last durable binding may have had another, and one that went with a transient queue
+would not go without it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from warren.metadata.commands import (
+    Bind,
+    ClearGlobalParameter,
+    ClearParameter,
+    ClearPolicy,
+    Command,
+    DeclareExchange,
+    DeclareQueue,
+    DeleteExchange,
+    DeleteExclusiveQueues,
+    DeleteQueue,
+    PermissionCommand,
+    PutUser,
+    PutVhost,
+    RemoveUser,
+    RemoveVhost,
+    SetGlobalParameter,
+    SetParameter,
+    SetPolicy,
+    SetUserLimits,
+    SetUserTags,
+    SetVhostLimits,
+    Unbind,
+    VhostCommand,
+)
+from warren.metadata.machine import Metadata
+from warren.metadata.records import BindingRecord
+from warren.metadata.topology import Topology, binding_of
+
+# A kind, and names: of one thing, or of all that is said about one thing.
+Name = tuple[object, ...]
+
+# Everything there is: each command uses it.
+_EVERYTHING: Name = ("everything",)
+
+TopologyCommand = (
+    DeclareExchange | DeleteExchange | DeclareQueue | DeleteQueue | DeleteExclusiveQueues | Bind | Unbind
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """The names that a command changes, and those that must stay as they are for it."""
+
+    changed: Iterable[Name]
+    used: Iterable[Name]
+
+
+class Claims:
+    """What commands that wait for the disk have to do with."""
+
+    __slots__ = ("_changed", "_used")
+
+    def __init__(self) -> None:
+        self._changed: set[Name] = set()
+        self._used: set[Name] = set()
+
+    def add(self, concern: Concern) -> None:
+        """One more waits."""
+        self._changed.update(concern.changed)
+        self._used.update(concern.used)
+
+    def bar(self, concern: Concern) -> bool:
+        """True if what becomes of a command depends on those that wait, or the other way."""
+        changed = self._changed
+        return not changed.isdisjoint(concern.used) or any(
+            name in changed or name in self._used for name in concern.changed
+        )
+
+
+def survivors(metadata: Metadata, command: Command) -> list[Command]:
+    """What to write so that a restart knows what `command` does to `metadata` as it is now."""
+    if not isinstance(command, TopologyCommand):
+        return [command]
+    vhost = metadata.vhost(command.vhost)
+    if vhost is None:
+        return []
+    topology = vhost.topology
+    match command:
+        case DeclareExchange():
+            return [command] if command.durable and command.name not in topology.exchanges else []
+        case DeclareQueue():
+            is_surviving = command.durable and command.owner is None
+            return [command] if is_surviving and command.name not in topology.queues else []
+        case Bind():
+            is_new = _have_both_ends(topology, command) and not topology.has_binding(binding_of(command))
+            return [command] if is_new and _is_durable(topology, command) else []
+        case DeleteExchange():
+            if command.if_unused and topology.has_bindings_from(command.name):
+                return []
+            record = topology.exchanges.get(command.name)
+            own = DeleteExchange(vhost=command.vhost, name=command.name)
+            made: list[Command] = [own] if record is not None and record.durable else []
+        case DeleteQueue():
+            queue = topology.queues.get(command.name)
+            made = [command] if queue is not None and queue.is_surviving else []
+        case DeleteExclusiveQueues():
+            made = []
+        case Unbind():
+            is_there = topology.has_binding(binding_of(command))
+            made = [command] if is_there and _is_durable(topology, command) else []
+    orphans = topology.orphans(_removed_by(topology, command))
+    made += [DeleteExchange(vhost=command.vhost, name=orphan.name) for orphan in orphans if orphan.durable]
+    return made
+
+
+def concern(metadata: Metadata, command: Command) -> Concern:
+    """The names that `command` has to do with, in `metadata` as it is now."""
+    match command:
+        case PutVhost() | RemoveVhost():
+            return Concern([("vhost", command.name)], [_EVERYTHING])
+        case PutUser() | RemoveUser() | SetUserTags() | SetUserLimits():
+            return Concern([("user", command.name)], [_EVERYTHING])
+        case PermissionCommand():
+            user, vhost = command.user, command.vhost
+            return Concern([("permission", user, vhost)], [_EVERYTHING, ("user", user), ("vhost", vhost)])
+        case SetGlobalParameter() | ClearGlobalParameter():
+            return Concern([("global", command.name)], [_EVERYTHING])
+        case SetVhostLimits() | SetPolicy() | ClearPolicy() | SetParameter() | ClearParameter():
+            return Concern([("settings", command.vhost)], _used(command))
+        case (
+            DeclareExchange()
+            | DeleteExchange()
+            | DeclareQueue()
+            | DeleteQueue()
+            | DeleteExclusiveQueues()
+            | Bind()
+            | Unbind()
+        ):
+            return _topology_concern(metadata, command)
+        case _:
+            return Concern([_EVERYTHING], [])
+
+
+def _topology_concern(metadata: Metadata, command: TopologyCommand) -> Concern:
+    vhost = command.vhost
+    used = _used(command)
+    record = metadata.vhost(vhost)
+    changed: list[Name] = []
+    match command:
+        case DeclareExchange() | DeleteExchange():
+            changed.append(("exchange", vhost, command.name))
+        case DeclareQueue():
+            changed.append(("queue", vhost, command.name))
+            if command.owner is not None:
+                used.append(("owner", vhost, command.owner))
+        case DeleteQueue():
+            changed.append(("queue", vhost, command.name))
+        case DeleteExclusiveQueues():
+            changed.append(("owner", vhost, command.owner))
+            if record is not None:
+                names = record.topology.exclusive_to(command.owner)
+                changed += [("queue", vhost, name) for name in names]
+        case Bind() | Unbind():
+            changed.append(("binding", vhost, binding_of(command)))
+            kind = "queue" if command.is_to_queue else "exchange"
+            used += [("exchange", vhost, command.source), (kind, vhost, command.destination)]
+    if record is not None and not isinstance(command, DeclareExchange | DeclareQueue | Bind):
+        changed += [("exchange", vhost, name) for name in _shaken_by(record.topology, command)]
+    return Concern(changed, used)
+
+
+def _used(command: VhostCommand) -> list[Name]:
+    return [_EVERYTHING, ("vhost", command.vhost)]
+
+
+def _have_both_ends(topology: Topology, command: Bind) -> bool:
+    destinations = topology.queues if command.is_to_queue else topology.exchanges
+    return command.source in topology.exchanges and command.destination in destinations
+
+
+def _is_durable(topology: Topology, command: Bind | Unbind) -> bool:
+    """True if both ends, which are there, survive a restart, and so what is between them."""
+    if not topology.exchanges[command.source].durable:
+        return False
+    if command.is_to_queue:
+        return topology.queues[command.destination].is_surviving
+    return topology.exchanges[command.destination].durable
+
+
+def _removed_by(topology: Topology, command: TopologyCommand) -> list[BindingRecord]:
+    """The bindings that go with `command`, and may take their sources along."""
+    match command:
+        case DeleteQueue():
+            return topology.bindings_to_queue(command.name)
+        case DeleteExclusiveQueues():
+            names = topology.exclusive_to(command.owner)
+            return [binding for name in names for binding in topology.bindings_to_queue(name)]
+        case DeleteExchange():
+            bindings = topology.bindings_to_exchange(command.name)
+            return [binding for binding in bindings if binding.source != command.name]
+        case Unbind():
+            binding = binding_of(command)
+            return [binding] if topology.has_binding(binding) else []
+        case _:
+            return []
+
+
+def _shaken_by(topology: Topology, command: TopologyCommand) -> set[str]:
+    """The auto-delete exchanges that lose bindings by `command`, whether they go or not."""
+    removed = _removed_by(topology, command)
+    for orphan in topology.orphans(removed):
+        removed += topology.bindings_to_exchange(orphan.name)
+    return {binding.source for binding in removed if topology.exchanges[binding.source].auto_delete}

@@ -1,0 +1,392 @@
+"""The journal on a disk that loses power at any step and fails now and then, driven by seeds.
+
+What was answered is there again, with the numbers that queues had, unless it is transient; of what was being
+written there is a part from its beginning; nothing else is ever there.
+"""
+
+import errno
+import json
+import os
+import random
+from collections.abc import Callable, Generator
+
+import pytest
+from tests.sim.disk import SimulatedDisk
+
+from warren.errors import AmqpError
+from warren.journal import journal as journal_module
+from warren.journal.journal import Journal, JournalWorld
+from warren.journal.recovery import recover
+from warren.metadata.commands import (
+    Bind,
+    Command,
+    DeclareExchange,
+    DeclareQueue,
+    DeleteExchange,
+    DeleteExclusiveQueues,
+    DeleteQueue,
+    ForgetTransient,
+    Meta,
+    Outcome,
+    PutUser,
+    PutVhost,
+    RemoveUser,
+    RemoveVhost,
+    Reply,
+    SetPermissions,
+    SetPolicy,
+    Unbind,
+)
+from warren.metadata.definitions import exported
+from warren.metadata.machine import Metadata
+from warren.store.disk import Create, Sync, Write
+
+SEEDS = int(os.environ.get("SEEDS", "60"))
+STEPS = 150
+
+
+class Recorded(Metadata):
+    """Notes what is applied, in order."""
+
+    __slots__ = ("history",)
+
+    def __init__(self, history: list[tuple[Command, int]]) -> None:
+        super().__init__()
+        self.history = history
+
+    def apply(self, command: Command, meta: Meta) -> Reply:
+        self.history.append((command, meta.index))
+        return super().apply(command, meta)
+
+
+class Answer:
+    """Goes on at once with the coroutine that awaits it."""
+
+    def __init__(self, is_there: Callable[[], None]) -> None:
+        self._is_there = is_there
+        self._done = False
+
+    def set_result(self, result: None, /) -> None:
+        self._done = True
+        self._is_there()
+
+    def done(self) -> bool:
+        return self._done
+
+    def __await__(self) -> Generator["Answer", None, None]:
+        if not self._done:
+            yield self
+
+
+class Proposed:
+    """A proposal, and what became of it."""
+
+    def __init__(self, simulation: "Simulation", command: Command) -> None:
+        self.command = command
+        self.reply: Reply | None = None
+        self.error: AmqpError | None = None
+        simulation.proposing = self
+        self._coroutine = simulation.journal.propose(command)
+        self.go_on()
+        self.has_waited = self.reply is None and self.error is None
+
+    def go_on(self) -> None:
+        try:
+            self._coroutine.send(None)
+        except StopIteration as ended:
+            self.reply = ended.value
+        except AmqpError as error:
+            self.error = error
+
+
+class Simulation:
+    """One broker's metadata, and the chance that drives it."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.disk = SimulatedDisk(self.chance)
+        self.now = 0
+        self.failures: list[OSError | None] = []
+        self.history: list[tuple[Command, int]] = []
+        self.proposals: list[Proposed] = []
+        # What was refused because a write failed, and may have reached the disk all the same.
+        self.doubtful: list[Proposed] = []
+        self.proposing: Proposed | None = None
+        self.open()
+        self.journal.begin()
+
+    def open(self) -> None:
+        self.metadata = Recorded(self.history)
+        found: list[tuple[Command, int]] = []
+        self.metadata.history = found
+        assert recover(self.disk, self.metadata) == []
+        self.metadata.history = self.history
+        world = JournalWorld(
+            now=lambda: self.now,
+            random_octets=self.chance.randbytes,
+            make_answer=self.make_answer,
+            report=self.failures.append,
+        )
+        self.journal = Journal(self.metadata, self.disk, world)
+
+    def make_answer(self) -> Answer:
+        assert self.proposing is not None
+        return Answer(self.proposing.go_on)
+
+    def step(self) -> None:
+        action = self.chance.choice(["propose"] * 6 + ["work"] * 5 + ["crash", "fail", "wait"])
+        getattr(self, action)()
+
+    def propose(self) -> None:
+        self.proposals.append(Proposed(self, any_command(self.chance)))
+
+    def work(self) -> None:
+        self.disk.advance(self.chance.choice([1, 2, None]))
+        self.forget_doubts()
+
+    def wait(self) -> None:
+        self.now += 2_000
+
+    def fail(self) -> None:
+        if self.chance.random() < 0.2:
+            kind = self.chance.choice([Sync, Write, Create])
+            self.disk.fault = (kind, self.chance.choice([errno.EIO, errno.ENOSPC]))
+
+    def forget_doubts(self) -> None:
+        """A new file was written: what was refused is certainly not in it."""
+        if self.failures and self.failures[-1] is None:
+            self.doubtful = []
+            self.failures.clear()
+        waiting = [one for one in self.proposals if one.reply is None]
+        self.doubtful += [
+            one for one in waiting if one.has_waited and one.error is not None and self.failures
+        ]
+        self.proposals = [one for one in waiting if one.error is None]
+
+    def settle(self) -> None:
+        self.disk.fault = None
+        while self.disk.is_busy:
+            self.disk.advance()
+            self.forget_doubts()
+        self.forget_doubts()
+        assert not self.proposals
+
+    def crash(self) -> None:
+        if self.chance.random() < 0.2:
+            self.settle()
+        self.forget_doubts()
+        self.disk.fault = None
+        self.disk.lose_power()
+        waiting = self.doubtful + self.proposals
+        last = self.metadata.index
+        self.open()
+        self.check(waiting, last)
+        self.doubtful, self.proposals = [], []
+        self.failures.clear()
+        self.journal.begin()
+
+    def check(self, waiting: list[Proposed], last: int) -> None:
+        """What is there is what was applied, and a beginning of what waited for the disk."""
+        found = described(self.metadata)
+        for count in range(len(waiting) + 1):
+            tried = [
+                *self.history,
+                *((one.command, last + 1 + at) for at, one in enumerate(waiting[:count])),
+                (ForgetTransient(), last),
+            ]
+            if described(replayed(tried)) == found:
+                self.history[:] = tried
+                return
+        raise AssertionError(f"{found} is not {described(replayed([*self.history, (ForgetTransient(), 0)]))}")
+
+
+def replayed(history: list[tuple[Command, int]]) -> Metadata:
+    metadata = Metadata()
+    for command, index in history:
+        metadata.apply(command, Meta(index=index, now=0))
+    return metadata
+
+
+def described(metadata: Metadata) -> dict[str, object]:
+    document = exported(metadata, version="3.10.8")
+    return {
+        section: sorted(json.dumps(entry, sort_keys=True) for entry in entries)
+        for section, entries in document.items()
+        if isinstance(entries, list)
+    }
+
+
+def any_command(chance: random.Random) -> Command:
+    vhost = chance.choice(["v", "v", "v", "w"])
+    one, two = chance.choice("abc"), chance.choice("abc")
+    is_to_queue = chance.random() < 0.6
+    binding = {"vhost": vhost, "source": one, "destination": two, "is_to_queue": is_to_queue}
+    everything: list[Command] = [
+        PutVhost(name=vhost, description=one),
+        PutVhost(name=vhost),
+        PutUser(name=one, password_hash=two.encode(), hashing_algorithm="x"),
+        SetPermissions(user=one, vhost=vhost, configure=two, write="", read=""),
+        SetPolicy(vhost=vhost, name=one, pattern=two, definition={"expires": chance.choice([5, "x"])}),
+        *[
+            DeclareExchange(
+                vhost=vhost,
+                name=one,
+                type="fanout",
+                durable=chance.random() < 0.7,
+                auto_delete=chance.random() < 0.6,
+            )
+        ]
+        * 4,
+        *[
+            DeclareQueue(
+                vhost=vhost,
+                name=one,
+                durable=chance.random() < 0.7,
+                owner=chance.choice([None, None, "c"]),
+                arguments={"n": chance.randrange(9)},
+            )
+        ]
+        * 4,
+        *[Bind(**binding)] * 8,
+        *[Unbind(**binding)] * 2,
+        DeleteQueue(vhost=vhost, name=one),
+        DeleteQueue(vhost=vhost, name=one),
+        DeleteExclusiveQueues(vhost=vhost, owner="c"),
+        DeleteExchange(vhost=vhost, name=one, if_unused=chance.random() < 0.5),
+    ]
+    if chance.random() < 0.03:
+        return chance.choice([RemoveVhost(name=vhost), RemoveUser(name=one)])
+    return chance.choice(everything)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_what_was_answered_is_there_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "JOURNAL_LOG_SIZE_MIN", 2_000)
+    monkeypatch.setattr(journal_module, "JOURNAL_AHEAD_SIZE", 700)
+    monkeypatch.setattr("warren.journal.state.JOURNAL_CHUNK_SIZE", 500)
+    simulation = Simulation(seed)
+    for _ in range(STEPS):
+        simulation.step()
+    simulation.settle()
+    simulation.crash()
+
+
+def test_a_queue_keeps_its_number_and_no_other_gets_it() -> None:
+    simulation = Simulation(0)
+    used: set[int] = set()
+    for turn in range(6):
+        for command in (
+            PutVhost(name="v"),
+            DeclareQueue(vhost="v", name="kept", durable=True),
+            DeleteQueue(vhost="v", name="changing"),
+            DeclareQueue(vhost="v", name="changing", durable=True),
+        ):
+            assert Proposed(simulation, command).error is None
+            simulation.disk.advance()
+        vhost = simulation.metadata.vhost("v")
+        assert vhost is not None
+        queues = vhost.topology.queues
+        number = queues["changing"].number
+        assert number not in used
+        used |= {number, queues["kept"].number}
+        if turn % 2:
+            simulation.disk.lose_power()
+        simulation.open()
+        simulation.journal.begin()
+    assert len(used) == 7
+
+
+def test_what_depends_on_a_waiting_command_waits_and_the_rest_does_not() -> None:
+    simulation = Simulation(0)
+    for command in (PutVhost(name="v"), DeclareQueue(vhost="v", name="old", durable=True)):
+        Proposed(simulation, command)
+        simulation.disk.advance()
+    declared = Proposed(simulation, DeclareQueue(vhost="v", name="q", durable=True))
+    other = Proposed(simulation, DeclareQueue(vhost="v", name="transient"))
+    again = Proposed(simulation, DeclareQueue(vhost="v", name="q", durable=True))
+    assert (declared.reply, again.reply) == (None, None)
+    assert other.reply is not None
+    simulation.disk.advance()
+    assert declared.reply is not None
+    assert declared.reply.outcome is Outcome.DONE
+    assert again.reply is not None
+    assert again.reply.outcome is Outcome.EXISTING
+
+
+def test_what_comes_while_the_disk_works_shares_one_sync() -> None:
+    simulation = Simulation(0)
+    Proposed(simulation, PutVhost(name="v"))
+    simulation.disk.advance()
+    before = simulation.disk.syncs
+    made = [Proposed(simulation, DeclareQueue(vhost="v", name=f"q{n}", durable=True)) for n in range(50)]
+    simulation.disk.advance()
+    assert all(one.reply is not None for one in made)
+    assert simulation.disk.syncs == before + 2
+
+
+def test_a_full_disk_refuses_what_survives_and_nothing_else_until_there_is_room() -> None:
+    simulation = Simulation(0)
+    Proposed(simulation, PutVhost(name="v"))
+    simulation.disk.advance()
+    simulation.disk.fault = (Write, errno.ENOSPC)
+    refused = Proposed(simulation, DeclareQueue(vhost="v", name="q", durable=True))
+    simulation.disk.advance()
+    assert refused.error is not None
+    assert refused.error.reply_text == "RESOURCE_ERROR - cannot write the metadata: ENOSPC"
+    at_once = Proposed(simulation, DeclareQueue(vhost="v", name="q", durable=True))
+    assert at_once.error is not None
+    assert Proposed(simulation, DeclareQueue(vhost="v", name="transient")).reply is not None
+    assert [str(failure) for failure in simulation.failures] == ["[Errno 28] ENOSPC"]
+    simulation.wait()
+    made = Proposed(simulation, DeclareQueue(vhost="v", name="q", durable=True))
+    simulation.disk.advance()
+    assert made.reply is not None
+    assert made.reply.outcome is Outcome.DONE
+    assert simulation.failures[-1] is None
+
+
+def test_an_orderly_end_waits_for_the_disk() -> None:
+    simulation = Simulation(0)
+    waiting = Proposed(simulation, PutVhost(name="v"))
+    ended: list[bool] = []
+    simulation.journal.close(lambda: ended.append(waiting.reply is not None))
+    assert not ended
+    simulation.disk.advance()
+    assert ended == [True]
+    simulation.open()
+    assert simulation.metadata.vhost("v") is not None
+
+
+def test_damage_is_reported_with_its_place_and_the_rest_is_kept() -> None:
+    simulation = Simulation(0)
+    for command in (PutVhost(name="v"), DeclareQueue(vhost="v", name="q", durable=True), PutVhost(name="w")):
+        Proposed(simulation, command)
+        simulation.disk.advance()
+    octets = bytes(simulation.disk.files["metadata"].current)
+    simulation.disk.flip_bit("metadata", octets.index(b"DeclareQueue"))
+    metadata = Metadata()
+    damage = recover(simulation.disk, metadata)
+    at = octets.index(b"DeclareQueue") - 14
+    assert [str(error) for error in damage] == [f"metadata, octet {at}: a record is damaged"]
+    assert list(metadata.vhosts.by_name) == ["v", "w"]
+
+
+def test_what_only_something_transient_held_is_there_after_a_restart() -> None:
+    simulation = Simulation(0)
+    for command in (
+        PutVhost(name="v"),
+        DeclareExchange(vhost="v", name="x", type="fanout", durable=True, auto_delete=True),
+        DeclareQueue(vhost="v", name="durable", durable=True),
+        DeclareQueue(vhost="v", name="transient"),
+        Bind(vhost="v", source="x", destination="transient"),
+        Bind(vhost="v", source="x", destination="durable"),
+        DeleteQueue(vhost="v", name="durable"),
+    ):
+        assert Proposed(simulation, command).error is None
+        simulation.disk.advance()
+    simulation.disk.lose_power()
+    simulation.open()
+    vhost = simulation.metadata.vhost("v")
+    assert vhost is not None
+    assert "x" in vhost.topology.exchanges
+    assert not vhost.topology.queues

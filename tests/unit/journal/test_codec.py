@@ -1,0 +1,114 @@
+"""Every command comes back as it went, whatever is in it."""
+
+import dataclasses
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.journal.codec import CodecError, decode_entry, encode_entry
+from warren.metadata import commands
+from warren.metadata.commands import Command, DeclareQueue, Json, PermissionCommand, SetPolicy, VhostCommand
+from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32, UInt64, Value
+
+COMMANDS = sorted(
+    (
+        command
+        for command in vars(commands).values()
+        if isinstance(command, type)
+        and issubclass(command, Command)
+        and command not in (Command, VhostCommand, PermissionCommand)
+    ),
+    key=lambda command: command.__name__,
+)
+
+# What is not UTF-8 on the wire is a lone surrogate here.
+octets = st.binary(max_size=12)
+text = octets.map(lambda found: found.decode("utf-8", "surrogateescape"))
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=6,
+)
+values = st.recursive(
+    st.one_of(
+        st.booleans(),
+        st.none(),
+        text,
+        octets,
+        st.integers(-128, 127).map(Int8),
+        st.integers(0, 255).map(UInt8),
+        st.integers(-(2**15), 2**15 - 1).map(Int16),
+        st.integers(0, 2**16 - 1).map(UInt16),
+        st.integers(-(2**31), 2**31 - 1).map(Int32),
+        st.integers(0, 2**32 - 1).map(UInt32),
+        st.integers(0, 2**64 - 1).map(UInt64),
+        st.integers(0, 2**64 - 1).map(Timestamp),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(allow_nan=False),
+        st.floats(allow_nan=False, width=32).map(Float32),
+        st.integers(-1000, 1000).map(lambda unscaled: Decimal(unscaled) / 10),
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=6,
+)
+BY_HINT: dict[object, st.SearchStrategy[object]] = {
+    str: text,
+    str | None: st.none() | text,
+    bool: st.booleans(),
+    bytes: octets,
+    tuple[str, ...]: st.lists(text, max_size=3).map(tuple),
+    Json: json,
+    Mapping[str, Json]: st.dictionaries(text, json, max_size=3),
+    Mapping[str, Json] | None: st.none() | st.dictionaries(text, json, max_size=3),
+    Mapping[str, Value]: st.dictionaries(text, values, max_size=3),
+}
+
+
+def of(command: type[Command]) -> st.SearchStrategy[Command]:
+    hints = get_type_hints(command)
+    fields = {field.name: BY_HINT[hints[field.name]] for field in dataclasses.fields(command)}
+    return st.builds(command, **fields)
+
+
+def typed(value: object) -> object:
+    """`value` with the types of all that is in it, since 1, 1.0 and True are equal."""
+    if isinstance(value, Mapping):
+        return [(key, typed(item)) for key, item in value.items()]
+    if isinstance(value, list | tuple):
+        return [typed(item) for item in value]
+    return type(value), repr(value)
+
+
+def fields(command: Command) -> object:
+    return [typed(getattr(command, field.name)) for field in dataclasses.fields(command)]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+@given(data=st.data())
+def test_every_command_comes_back_as_it_was(command: type[Command], data: st.DataObject) -> None:
+    given = data.draw(of(command))
+    index, found = decode_entry(encode_entry(7, [given, given]))
+    assert index == 7
+    assert [type(one) for one in found] == [command, command]
+    assert fields(found[0]) == fields(found[1]) == fields(given)
+
+
+def test_a_command_is_as_short_as_what_it_says() -> None:
+    entry = encode_entry(5, [DeclareQueue(vhost="/", name="q", durable=True)])
+    assert entry == b'[5,["DeclareQueue",{"vhost":"/","name":"q","durable":true}]]'
+    assert b'"priority":0.0' in encode_entry(
+        1, [SetPolicy(vhost="v", name="p", pattern="", definition={}, priority=0.0)]
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [b"", b"{}", b"[1,[]]", b'[1,["Nothing",{}]]', b'[1,["RemoveUser",{"nobody":"x"}]]', b'["x"]', b"\xff"],
+)
+def test_what_is_no_command_is_refused(wrong: bytes) -> None:
+    with pytest.raises(CodecError):
+        decode_entry(wrong)
