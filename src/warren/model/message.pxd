@@ -18,6 +18,9 @@ cdef class StoredMessage(Message):
 @cython.locals(message=Message)
 cpdef Message new_message(bytes address, bytes property_list, bytes content, int64_t now)
 
+@cython.locals(message=StoredMessage)
+cpdef StoredMessage new_stored_message(bytes address, bytes property_list, bytes content, int64_t now)
+
 cpdef Py_ssize_t body_size_of(Message message)
 
 @cython.locals(high=int64_t)

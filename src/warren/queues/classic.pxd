@@ -10,6 +10,7 @@ from warren.queues.ready cimport Ready
 cdef int _ACCEPTED
 cdef int _REFUSED
 cdef int _HAS_EXPIRATION
+cdef int _PERSISTENT
 cdef int _NONE
 
 cdef class ClassicQueue(Queue):
@@ -44,7 +45,7 @@ cdef class ClassicQueue(Queue):
     @cython.locals(consumer=Consumer)
     cdef Consumer _next_consumer(self)
     @cython.locals(ready=Ready)
-    cdef int _keep(self, Message message) except -1
+    cdef _keep(self, Message message)
     @cython.locals(ready=Ready, consumer=Consumer)
     cpdef pump(self)
     @cython.locals(delivery=Delivery)
@@ -60,7 +61,7 @@ cdef class ClassicQueue(Queue):
     cdef _count_back(self, Delivery delivery)
     @cython.locals(ready=Ready)
     cdef bint _is_full_for(self, Message message) except -1
-    @cython.locals(ready=Ready)
+    @cython.locals(ready=Ready, delivery=Delivery)
     cdef _drop_overflow(self)
     cdef _bury(self, Message message, str reason)
     cdef _wake_by(self, int64_t when)

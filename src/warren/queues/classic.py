@@ -7,20 +7,24 @@ Invariants:
   one, and a publish to many queues in turn is as fast as the few places in memory that it visits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from warren.errors import AccessRefused
 from warren.model.arguments import Overflow, QueueSettings
 from warren.model.confirmation import Confirmation
-from warren.model.message import HAS_EXPIRATION, Message, body_size_of
+from warren.model.message import HAS_EXPIRATION, PERSISTENT, Message, body_size_of
 from warren.queues.consumers import ConsumerSet
+from warren.queues.kept import KeptReady
 from warren.queues.priority import PriorityReady
 from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, Queue, QueueHost
 from warren.queues.ready import Ready
+from warren.store.message_store import MessageStore
+from warren.store.recovery import Found
 
 _ACCEPTED = ACCEPTED
 _REFUSED = REFUSED
 _HAS_EXPIRATION = HAS_EXPIRATION
+_PERSISTENT = PERSISTENT
 _NONE = -1
 
 
@@ -54,8 +58,7 @@ class ClassicQueue(Queue):
         self._wake_when = _NONE
         self._consumers = ConsumerSet(is_single_active=settings.single_active_consumer)
         self._sole: Consumer | None = None
-        priority_max = settings.priority_max
-        self._ready = Ready() if priority_max is None else PriorityReady(priority_max)
+        self._ready = self._made_ready(lambda _: Ready())
         self.apply_settings(settings)
 
     def apply_settings(self, settings: QueueSettings) -> None:
@@ -69,6 +72,15 @@ class ClassicQueue(Queue):
         self._refuses = settings.overflow is not Overflow.DROP_HEAD
         self._drop_overflow()
         self._wake_when = _NONE
+        self._schedule()
+
+    def keep_in(self, store: MessageStore, number: int) -> None:
+        """Have the persistent messages of this queue, which is durable, empty and has `number`, kept."""
+        self._ready = self._made_ready(lambda level: KeptReady(store, store.lane(number, level)))
+
+    def restore(self, level: int, found: Found) -> None:
+        """Have what a store has kept of priority `level`."""
+        self._ready.restore(level, found, self, self._ttl_ms)
         self._schedule()
 
     @property
@@ -110,13 +122,16 @@ class ClassicQueue(Queue):
         consumer = self._sole
         if consumer is None or not consumer.is_ready():
             consumer = self._next_consumer()
-            if consumer is None:
-                return self._keep(message)
-        if consumer.no_ack:
+        if consumer is None:
+            self._keep(message)
+        elif consumer.no_ack:
             self.delivered_count += 1
             consumer.deliver_message(message, False)
+            return _ACCEPTED
         else:
             self._hand_out(consumer, self._ready.pass_by(message, self))
+        if confirmation is not None and message.flags & _PERSISTENT:
+            self._ready.confirm(confirmation, sequence)
         return _ACCEPTED
 
     def _next_consumer(self) -> Consumer | None:
@@ -127,7 +142,7 @@ class ClassicQueue(Queue):
         self._sole = consumer if self._consumers.count == 1 else None
         return consumer
 
-    def _keep(self, message: Message) -> int:
+    def _keep(self, message: Message) -> None:
         """`message` waits."""
         ready = self._ready
         ready.push(message)
@@ -135,7 +150,6 @@ class ClassicQueue(Queue):
             self._wake_by(ready.push_deadline(message, self._ttl_ms))
         if self._length_max >= 0 or self._octets_max >= 0:
             self._drop_overflow()
-        return _ACCEPTED
 
     def pump(self) -> None:
         """Hand out what is ready to those who can take it."""
@@ -168,17 +182,20 @@ class ClassicQueue(Queue):
         """`delivery` is done with."""
         self.acknowledged_count += 1
         self._count_back(delivery)
+        self._ready.settled(delivery)
 
     def requeue(self, delivery: Delivery) -> None:
         """`delivery` goes back to its place; once too often, and it dies. `pump` hands it out again."""
         self._count_back(delivery)
         self._sole = None
         if self.is_deleted:
+            self._ready.settled(delivery)
             return
         delivery.attempts += 1
         delivery.consumer = None
         if self._attempts_max >= 0 and delivery.attempts > self._attempts_max:
             self._bury(delivery.message, "delivery_limit")
+            self._ready.settled(delivery)
             return
         deadline = self._ready.push_back(delivery, self._ttl_ms)
         if deadline >= 0:
@@ -191,6 +208,7 @@ class ClassicQueue(Queue):
         self._count_back(delivery)
         if not self.is_deleted:
             self._bury(delivery.message, "rejected")
+        self._ready.settled(delivery)
 
     def check_consumer(self, consumer: Consumer) -> None:
         """AccessRefused if `consumer` would be exclusive beside others, or beside an exclusive one."""
@@ -243,7 +261,9 @@ class ClassicQueue(Queue):
         for consumer in self._consumers:
             self._consumers.remove(consumer)
             consumer.cancelled()
-        return self.purge()
+        count = self.purge()
+        self._ready.forget()
+        return count
 
     def expire(self) -> None:
         """Drop each message whose time is over, and the queue itself when it was unused too long."""
@@ -261,12 +281,17 @@ class ClassicQueue(Queue):
         else:
             self._schedule()
 
+    def _made_ready(self, make_level: Callable[[int], Ready]) -> Ready:
+        priority_max = self.settings.priority_max
+        return make_level(0) if priority_max is None else PriorityReady(priority_max, make_level)
+
     def _hand_out(self, consumer: Consumer, delivery: Delivery) -> None:
         if consumer.no_ack:
             self.delivered_count += 1
             if delivery.attempts:
                 self.redelivered_count += 1
             consumer.deliver_message(delivery.message, delivery.attempts > 0)
+            self._ready.settled(delivery)
             return
         self._count_out(delivery)
         delivery.consumer = consumer

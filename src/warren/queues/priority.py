@@ -1,17 +1,22 @@
 """Ready messages by priority: one `Ready` for each level that was ever used, the highest goes out first."""
 
+from collections.abc import Callable
+
+from warren.model.confirmation import Confirmation
 from warren.model.message import Message, body_size_of
 from warren.queues.queue import Delivery, Queue
 from warren.queues.ready import Ready
+from warren.store.recovery import Found
 
 
 class PriorityReady(Ready):
     """What `Ready` is, for a queue with `x-max-priority`: first by priority, then by position."""
 
-    __slots__ = ("_expiring", "_highest", "_levels", "_priority_max")
+    __slots__ = ("_expiring", "_highest", "_levels", "_make_level", "_priority_max")
 
-    def __init__(self, priority_max: int) -> None:
+    def __init__(self, priority_max: int, make_level: Callable[[int], Ready]) -> None:
         super().__init__()
+        self._make_level = make_level
         self._priority_max = priority_max
         self._levels: list[Ready | None] = [None] * (priority_max + 1)
         # No message waits above this level.
@@ -88,13 +93,35 @@ class PriorityReady(Ready):
         self.count = 0
         self.octets = 0
 
+    def settled(self, delivery: Delivery) -> None:
+        """`delivery`, taken out before, will not come back."""
+        self._level(delivery.message).settled(delivery)
+
+    def confirm(self, confirmation: Confirmation, sequence: int) -> None:
+        """Have `confirmation` told when what was pushed, or passed by, is as safe as it is going to be."""
+        self._levels[self._highest].confirm(confirmation, sequence)  # type: ignore[union-attr]
+
+    def forget(self) -> None:
+        """The queue is gone, and empty."""
+        for level in self._levels:
+            if level is not None:
+                level.forget()
+
+    def restore(self, level: int, found: Found, queue: Queue, ttl_ms: int) -> None:
+        """Have what was `found` of priority `level`."""
+        self._highest = max(self._highest, level)
+        restored = self._levels[level] = self._make_level(level)
+        restored.restore(level, found, queue, ttl_ms)
+        self.count += restored.count
+        self.octets += restored.octets
+
     def _level(self, message: Message) -> Ready:
         """The level that `message` waits on: its priority, or the highest that the queue has."""
         priority = min(message.priority, self._priority_max)
         self._highest = max(self._highest, priority)
         level = self._levels[priority]
         if level is None:
-            level = self._levels[priority] = Ready()
+            level = self._levels[priority] = self._make_level(priority)
         return level
 
     def _top(self) -> Ready:

@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
+from warren.model.confirmation cimport Confirmation
 from warren.model.message cimport Message, body_size_of, published_at_of
 from warren.model.ring cimport Ring
 from warren.queues.queue cimport Delivery, Queue, new_delivery
@@ -24,8 +25,12 @@ cdef class Ready:
     @cython.locals(delivery=Delivery, position=uint64_t)
     cpdef Delivery pop(self, Queue queue)
     cpdef bint is_fresh(self) except -1
-    @cython.locals(message=Message, places=Ring)
     cpdef Message pop_message(self)
+    cpdef settled(self, Delivery delivery)
+    cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
+    cpdef forget(self)
+    @cython.locals(message=Message, places=Ring)
+    cdef Message _pop_first(self)
     @cython.locals(message=Message)
     cpdef Message drop(self)
     @cython.locals(delivery=Delivery)

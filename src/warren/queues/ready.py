@@ -7,10 +7,12 @@ A place in the ring whose message expired holds None until the front passes it; 
 
 from heapq import heapify, heappop, heappush
 
+from warren.model.confirmation import Confirmation
 from warren.model.message import HAS_EXPIRATION, Message, body_size_of, published_at_of
 from warren.model.ring import Ring
 from warren.queues.expiration import expiration_ms
 from warren.queues.queue import Delivery, Queue, new_delivery
+from warren.store.recovery import Found
 
 _HAS_EXPIRATION = HAS_EXPIRATION
 # Deadlines of messages that left before them are swept out when they outnumber the others so many times.
@@ -86,7 +88,7 @@ class Ready:
             self.octets -= body_size_of(delivery.message)
             return delivery
         position = self._base
-        return new_delivery(queue, self.pop_message(), position)
+        return new_delivery(queue, self._pop_first(), position)
 
     def is_fresh(self) -> bool:
         """True if what `pop` would take was never handed out before."""
@@ -94,6 +96,18 @@ class Ready:
 
     def pop_message(self) -> Message:
         """Take the first message out for good. Only while `count` is not 0, and `is_fresh`."""
+        return self._pop_first()
+
+    def settled(self, delivery: Delivery) -> None:
+        """`delivery`, taken out before, will not come back."""
+
+    def confirm(self, confirmation: Confirmation, sequence: int) -> None:
+        """Have `confirmation` told when what was pushed, or passed by, is as safe as it is going to be."""
+
+    def forget(self) -> None:
+        """The queue is gone, and empty."""
+
+    def _pop_first(self) -> Message:
         places = self._places
         message: Message = places.popleft()  # type: ignore[assignment]
         self._base += 1
@@ -152,6 +166,25 @@ class Ready:
         self._deadlines = None
         self.count = 0
         self.octets = 0
+
+    def restore(self, level: int, found: Found, queue: Queue, ttl_ms: int) -> None:
+        """Have what was `found`, while nothing was ever pushed here; what was handed out is redelivered."""
+        fresh = [entry for entry in found.messages if entry[0] >= found.reached]
+        self._base = fresh[0][0] if fresh else found.end
+        for position, message in found.messages[: len(found.messages) - len(fresh)]:
+            delivery = new_delivery(queue, message, position)
+            delivery.attempts = 1
+            self.push_back(delivery, ttl_ms)
+        for position, message in fresh:
+            self._leave_out(position)
+            Ready.push(self, message)
+            self.push_deadline(message, ttl_ms)
+        self._leave_out(found.end)
+
+    def _leave_out(self, position: int) -> None:
+        """Have the next message at `position`: nothing is left of those before."""
+        while self._places.count and self._base + self._places.count < position:
+            self._places.append(None)
 
     def _pop_returned(self) -> Delivery:
         position = self._first_returned()

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 @cython.final
 cdef class Lane:
     cdef readonly uint32_t queue
+    cdef readonly int level
     cdef readonly uint64_t key
     cdef public int64_t low
     cdef public int64_t reached
@@ -14,7 +15,6 @@ cdef class Lane:
     cdef public int64_t run_count
     cdef public bint is_dirty
     cdef public bint is_dropped
-    cdef public uint32_t segment
 
     cpdef release(self, int64_t first, int64_t end)
     cdef _close_gap(self)

@@ -11,12 +11,13 @@ class Lane:
     """One lane of a store; a message keeps its position in it for life."""
 
     __slots__ = (
-        "_ends", "_starts", "has_reached", "is_dirty", "is_dropped", "key", "low", "queue", "reached",
-        "run_count", "run_first", "segment",
+        "_ends", "_starts", "has_reached", "is_dirty", "is_dropped", "key", "level", "low", "queue", "reached",
+        "run_count", "run_first",
     )  # fmt: skip
 
     def __init__(self, queue: int, level: int) -> None:
         self.queue = queue
+        self.level = level
         # What its positions begin with on the disk.
         self.key = level << _LEVEL_SHIFT
         # Everything below is done with.
@@ -34,8 +35,6 @@ class Lane:
         self.is_dirty = False
         # True when its queue is gone.
         self.is_dropped = False
-        # The last segment in which its state stands whole or in part.
-        self.segment = 0
 
     def release(self, first: int, end: int) -> None:
         """The positions from `first` up to, not including, `end` are done with; they were not before."""

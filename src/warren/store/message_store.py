@@ -104,6 +104,8 @@ class MessageStore:
 
     def confirm(self, confirmation: Confirmation, sequence: int) -> None:
         """Call `confirmation.done(sequence)` when all that was appended before is safe."""
+        if self._waiting and self._waiting[-1] == (confirmation, sequence):
+            return
         confirmation.expect(sequence)
         self._waiting.append((confirmation, sequence))
         if not self._is_announced:
@@ -117,6 +119,8 @@ class MessageStore:
             segment.live -= 1
             if not segment.live and segment.is_sealed:
                 self._dead.append(segment)
+        if lane.is_dropped:
+            return
         lane.release(position, position + 1)
         if lane.run_count and position == lane.run_first + lane.run_count:
             lane.run_count += 1
@@ -136,10 +140,10 @@ class MessageStore:
             if not lane.is_dirty:
                 self._mark(lane)
 
-    def drop(self, queue: int) -> None:
-        """The queue with number `queue` is gone: its lanes are forgotten, and what they hold is dead."""
-        for key in [key for key in self.lanes if key[0] == queue]:
-            self.lanes.pop(key).is_dropped = True
+    def drop(self, lane: Lane) -> None:
+        """The queue of `lane` is gone: what is done with it need not be written any more."""
+        lane.is_dropped = True
+        del self.lanes[lane.queue, lane.level]
 
     def commit(self) -> None:
         """Write what is pending, unless a batch is being written: then it goes with the next."""

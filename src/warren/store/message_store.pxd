@@ -1,0 +1,39 @@
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from warren.model.confirmation cimport Confirmation
+from warren.model.message cimport StoredMessage
+from warren.store.lane cimport Lane
+
+cdef int _SEGMENT_SHIFT
+
+@cython.final
+cdef class MessageStore:
+    cdef object _disk
+    cdef object _log
+    cdef dict _segments
+    cdef object _port
+    cdef bint _is_announced
+    cdef bint _is_busy
+    cdef readonly object failure
+    cdef list _retried
+    cdef list _pending
+    cdef list _pending_references
+    cdef StoredMessage _last
+    cdef list _last_references
+    cdef list _dirty_lanes
+    cdef list _runs
+    cdef list _dead
+    cdef list _waiting
+    cdef list _batch_waiting
+    cdef object _on_closed
+    cdef readonly dict lanes
+
+    cpdef append(self, StoredMessage message, Lane lane, uint64_t position)
+    cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
+    cpdef release(self, StoredMessage message, Lane lane, uint64_t position)
+    cpdef reached(self, Lane lane, uint64_t position)
+    cdef _announce(self)
+    cdef _mark(self, Lane lane)
+    @cython.locals(message=StoredMessage, its_references=list, joined=bytes)
+    cdef _encode_batch(self)
