@@ -130,10 +130,11 @@ class Simulation:
 
     def check(self, recovered: Recovered) -> None:
         found: dict[tuple[int, int], StoredMessage] = {}
-        for (queue, _), messages in recovered.messages.items():
+        for queue, levels in recovered.queues.items():
+            messages, end = levels[0].messages, levels[0].end
             positions = [position for position, _ in messages]
             assert positions == sorted(set(positions))
-            assert recovered.ends[queue, 0] > positions[-1]
+            assert end > max(positions, default=-1)
             found |= {(queue, position): message for position, message in messages}
         for key, (number, message) in self.held.items():
             if number in self.promises.confirmed:

@@ -105,6 +105,8 @@ class Node:
         """Everything, in order; BootRefused says what is in the way."""
         logger.info("Warren %s on Python %s", __version__, platform.python_version())
         self.broker.populate()
+        if self._folder is not None:
+            self.broker.open_storage(self._folder.path)
         try:
             self._tls = listening.tls(self._config)
         except TlsError as error:
@@ -139,7 +141,7 @@ class Node:
         for periodic in self._periodic:
             periodic.stop()
         self._turn.deadlines.stop()
-        self.broker.close()
+        await self.broker.close()
         if self._folder is not None:
             self._folder.close()
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from warren.access.authenticate import AuthenticationSettings, Authenticator
@@ -21,6 +21,7 @@ from warren.node.config import Config
 from warren.node.expiry import VhostExpiry
 from warren.node.listening import in_order
 from warren.node.refusal import BootRefused
+from warren.node.storage import Storage
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_octets
 from warren.session.domain import Domain, DomainWorld
@@ -28,6 +29,7 @@ from warren.session.gate import Gate
 from warren.session.greeting import server_properties
 from warren.session.handshake import HandshakeSettings
 from warren.session.server import Server, SessionSettings, World
+from warren.store.segment import SegmentError
 
 logger = logging.getLogger("warren.broker")
 
@@ -46,6 +48,9 @@ class Broker:
         self.name = name
         self.cluster_name = config.get(settings.CLUSTER_NAME) or name
         self.metadata = Metadata()
+        self._storage: Storage | None = None
+        # Removals of directories that are under way.
+        self._tasks: set[asyncio.Task[None]] = set()
         self.proposals = LocalProposals(self.metadata, clock.now)
         self.server = Server(
             Gate(self.metadata, self._authenticator(), lambda: self.server, logger.warning),
@@ -72,10 +77,14 @@ class Broker:
             domain = Domain.open(event.vhost, self.metadata, self.proposals, world)
             self.server.domains[event.vhost] = domain
             self._expiries[event.vhost] = VhostExpiry(domain.vhost, self._clock)
+            if self._storage is not None:
+                self._storage.open(domain)
         elif isinstance(event, VhostRemoved):
             # Its topology has heard of this itself.
             self.metadata.ignore(self.server.domains.pop(event.vhost).heed)
             self._expiries.pop(event.vhost).stop()
+            if self._storage is not None:
+                self._keep(self._storage.remove(event.vhost))
             self._dismiss(lambda _, vhost: vhost == event.vhost, f"vhost '{event.vhost}' is deleted")
         elif isinstance(event, UserRemoved):
             self._dismiss(lambda user, _: user == event.user, f"user '{event.user}' is deleted")
@@ -117,12 +126,31 @@ class Broker:
             consumer_timeout_ms=config.get(settings.CONSUMER_TIMEOUT),
         )
 
-    def close(self) -> None:
-        """Every virtual host ends."""
+    def open_storage(self, folder: Path) -> None:
+        """Recover the messages of every virtual host, and keep what comes; BootRefused if that cannot be."""
+        self._storage = Storage(folder, self.metadata)
+        for domain in self.server.domains.values():
+            try:
+                self._storage.open(domain)
+            except (OSError, SegmentError) as error:
+                raise BootRefused(
+                    f"cannot open the messages of vhost '{domain.vhost.name}': {error}"
+                ) from error
+
+    async def close(self) -> None:
+        """Write what is pending; then every virtual host ends."""
+        if self._storage is not None:
+            await asyncio.gather(*self._tasks)
+            await self._storage.close()
         for expiry in self._expiries.values():
             expiry.stop()
         for domain in self.server.domains.values():
             domain.close()
+
+    def _keep(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _definition_files(self) -> list[Path] | None:
         """The files to import in order; None if none are configured."""

@@ -90,6 +90,10 @@ class QueueHost:
         """Call `queue.expire()` at `when` (ms), or a little later, and at no time given before; -1: never."""
         raise NotImplementedError
 
+    async def written(self) -> None:
+        """Wait until everything that was published before is as safe as it is going to be."""
+        raise NotImplementedError
+
     def delete_queue(self, queue: "Queue") -> None:
         """`queue` has outlived its use (auto-delete, x-expires) and is to be deleted."""
         raise NotImplementedError

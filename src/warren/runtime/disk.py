@@ -17,7 +17,7 @@ class DirectoryDisk:
     """A directory that is there; `executor` does the jobs, one at a time."""
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, executor: Executor) -> None:
-        self._path = path
+        self.path = path
         self._loop = loop
         self._executor = executor
         self._files: dict[str, int] = {}
@@ -32,11 +32,11 @@ class DirectoryDisk:
 
     def names(self) -> Mapping[str, int]:
         """Its files, and their sizes in octets."""
-        return {entry.name: entry.stat().st_size for entry in os.scandir(self._path) if entry.is_file()}
+        return {entry.name: entry.stat().st_size for entry in os.scandir(self.path) if entry.is_file()}
 
     def read(self, name: str, at: int, size: int) -> bytes:
         """Up to `size` octets of `name` from `at` on."""
-        with open(self._path / name, "rb", buffering=0) as file:
+        with open(self.path / name, "rb", buffering=0) as file:
             pieces = []
             while size:
                 piece = os.pread(file.fileno(), size, at)
@@ -68,17 +68,17 @@ class DirectoryDisk:
             case Rename(old, new):
                 self._forget(old)
                 self._forget(new)
-                if (self._path / old).exists():
-                    os.rename(self._path / old, self._path / new)
+                if (self.path / old).exists():
+                    os.rename(self.path / old, self.path / new)
             case Delete(name):
                 self._forget(name)
-                (self._path / name).unlink(missing_ok=True)
+                (self.path / name).unlink(missing_ok=True)
             case SyncDirectory():
                 os.fsync(self._directory)
 
     def _create(self, name: str, size: int) -> None:
         self._forget(name)
-        file = os.open(self._path / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        file = os.open(self.path / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._keep(name, file)
         for at in range(0, size, len(_ZEROS)):
             self._write(file, at, _ZEROS[: size - at])
@@ -93,7 +93,7 @@ class DirectoryDisk:
     def _open(self, name: str) -> int:
         file = self._files.get(name)
         if file is None:
-            file = os.open(self._path / name, os.O_RDWR | os.O_CLOEXEC)
+            file = os.open(self.path / name, os.O_RDWR | os.O_CLOEXEC)
             self._keep(name, file)
         return file
 

@@ -311,11 +311,15 @@ class Channel:
         self._outbox.method(self.number, methods.TxSelectOk())
 
     def _tx_commit(self, _: Method) -> None:
+        self._run(self._commit())
+
+    async def _commit(self) -> None:
         published, settled = self._transaction().take()
         for message, is_mandatory in published:
             self._publisher.publish_committed(message, is_mandatory)
         for tags, how in settled:
             self.subscriber.settle_all([self.subscriber.unacked.take(tag) for tag in tags], how)
+        await self._host.written()
         self._outbox.method(self.number, methods.TxCommitOk())
 
     def _tx_rollback(self, _: Method) -> None:

@@ -17,6 +17,7 @@ from warren.model.message import (
     PERSISTENT,
     Message,
     new_message,
+    new_stored_message,
 )
 from warren.queues.queue import REFUSED
 from warren.routing.copies import has_copies
@@ -199,7 +200,11 @@ class Publisher:
         vhost = self._vhost
         if not self._is_admitted or vhost.generation() != self._admitted_generation:
             self._admit_address()
-        message = new_message(self._address, self._property_list, content, vhost.now)
+        message: Message
+        if self._scan.delivery_mode == 2 and vhost.is_keeping:
+            message = new_stored_message(self._address, self._property_list, content, vhost.now)
+        else:
+            message = new_message(self._address, self._property_list, content, vhost.now)
         if self._scan.flags:
             message = self._describe(message)
         if self.transaction is not None:

@@ -11,8 +11,8 @@ class Lane:
     """One lane of a store; a message keeps its position in it for life."""
 
     __slots__ = (
-        "_ends", "_starts", "has_reached", "is_dirty", "is_dropped", "key", "level", "low", "queue", "reached",
-        "run_count", "run_first",
+        "_ends", "_starts", "has_reached", "is_dirty", "is_dropped", "key", "level", "low", "queue",
+        "reached", "run_count", "run_first",
     )  # fmt: skip
 
     def __init__(self, queue: int, level: int) -> None:

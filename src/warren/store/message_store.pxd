@@ -27,6 +27,7 @@ cdef class MessageStore:
     cdef list _waiting
     cdef list _batch_waiting
     cdef object _on_closed
+    cdef bint _is_closed
     cdef readonly dict lanes
 
     cpdef append(self, StoredMessage message, Lane lane, uint64_t position)

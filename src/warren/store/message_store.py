@@ -48,9 +48,9 @@ class MessageStore:
     """An open store; `recovery.open_store` makes it."""
 
     __slots__ = (
-        "_batch_waiting", "_dead", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_last",
-        "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_port", "_retried",
-        "_runs", "_segments", "_waiting", "failure", "lanes",
+        "_batch_waiting", "_dead", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed",
+        "_last", "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_port",
+        "_retried", "_runs", "_segments", "_waiting", "failure", "lanes",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
@@ -78,6 +78,8 @@ class MessageStore:
         self._waiting: list[tuple[Confirmation, int]] = []
         self._batch_waiting: list[tuple[Confirmation, int]] = []
         self._on_closed: Callable[[], None] | None = None
+        # True when nothing more is written: what is released then was not released by anybody's wish.
+        self._is_closed = False
         # (number of a queue, priority level) -> lane.
         self.lanes = lanes
 
@@ -148,7 +150,7 @@ class MessageStore:
     def commit(self) -> None:
         """Write what is pending, unless a batch is being written: then it goes with the next."""
         self._is_announced = False
-        if self._is_busy or self.failure is not None:
+        if self._is_busy or self._is_closed or self.failure is not None:
             return
         steps = self._encode_batch()
         self._batch_waiting, self._waiting = self._waiting, []
@@ -258,4 +260,5 @@ class MessageStore:
     def _end_if_done(self) -> None:
         if self._on_closed is not None and (self.is_idle or self.failure is not None):
             on_closed, self._on_closed = self._on_closed, None
+            self._is_closed = True
             on_closed()

@@ -51,14 +51,24 @@ LaneKey = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was kept of a queue, or of one priority level of it."""
+
+    # By position, in order.
+    messages: list[tuple[int, StoredMessage]]
+    # All before this position were handed out at least once.
+    reached: int
+    # No position from here on was ever used.
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
     """What was found in a store."""
 
     store: MessageStore
-    # (queue, level) -> its messages by position, in order.
-    messages: dict[LaneKey, list[tuple[int, StoredMessage]]]
-    # (queue, level) -> a position behind all that were ever used.
-    ends: dict[LaneKey, int]
+    # Number of a queue -> priority level -> what was found.
+    queues: dict[int, dict[int, Found]]
     damage: list[SegmentError]
 
 
@@ -82,12 +92,8 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
     log = Log(reading.segments, spares, world.random_octets)
     disk.perform([*reading.seal(), *log.begin()])
     reading.fill()
-    return Recovered(
-        store=MessageStore(disk, log, port, reading.lanes),
-        messages=reading.messages,
-        ends=reading.ends,
-        damage=reading.damage,
-    )
+    store = MessageStore(disk, log, port, reading.lanes)
+    return Recovered(store=store, queues=reading.queues, damage=reading.damage)
 
 
 class _Reading:
@@ -102,8 +108,7 @@ class _Reading:
         self.segments: dict[int, Segment] = {}
         self.damage: list[SegmentError] = []
         self.lanes: dict[LaneKey, Lane] = {}
-        self.messages: dict[LaneKey, list[tuple[int, StoredMessage]]] = {}
-        self.ends: dict[LaneKey, int] = {}
+        self.queues: dict[int, dict[int, Found]] = {}
         # (queue, level) -> position -> location, and what is said of its positions.
         self._found: dict[LaneKey, dict[int, int]] = {}
         self._released: dict[LaneKey, list[tuple[int, int]]] = {}
@@ -165,11 +170,13 @@ class _Reading:
                 self.segments[number].lanes.add(lane)
             runs = lane.runs()
             ends = [lane.reached, runs[-1][1] if runs else 0, max(positions, default=-1) + 1]
-            self.ends[key] = max(ends)
+            found = Found(messages=[], reached=lane.reached, end=max(ends))
+            self.queues.setdefault(key[0], {})[key[1]] = found
         for number in sorted(by_segment):
             self._fill_from(number, by_segment[number])
-        for held in self.messages.values():
-            held.sort(key=_position_of)
+        for levels in self.queues.values():
+            for found in levels.values():
+                found.messages.sort(key=_position_of)
 
     def _fill_from(self, number: int, wanted: list[tuple[int, LaneKey, int]]) -> None:
         segment = self.segments[number]
@@ -184,7 +191,7 @@ class _Reading:
                 last_at = at
             message.references += 1
             segment.live += 1
-            self.messages.setdefault(key, []).append((position, message))
+            self.queues[key[0]][key[1]].messages.append((position, message))
 
     def _read_segment(self, segment: Segment, octets: bytes, seed: int) -> None:
         """Take note of every record of `segment`."""

@@ -19,6 +19,8 @@ cdef class VirtualHost(QueueHost):
     cdef readonly int64_t unrouted_count
     cdef public object queue_unused
     cdef object _dead_lettering
+    cdef readonly object store
+    cdef readonly bint is_keeping
 
     @cython.locals(destinations=tuple)
     cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1

@@ -8,8 +8,10 @@ from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Queue, QueueHost
 from warren.routing.copies import strip_bcc
 from warren.routing.router import Route, Router
+from warren.store.message_store import MessageStore
 from warren.vhost.dead_lettering import DeadLettering
 from warren.vhost.expiry import Expiry
+from warren.vhost.written import Written
 
 # What `publish` answers: the first is 0, as for queues.
 ROUTED = 0
@@ -27,12 +29,14 @@ class VirtualHost(QueueHost):
     __slots__ = (
         "_dead_lettering",
         "expiry",
+        "is_keeping",
         "name",
         "permission_generation",
         "queue_unused",
         "queues",
         "routed_count",
         "router",
+        "store",
         "unrouted_count",
     )  # fmt: skip
 
@@ -49,6 +53,9 @@ class VirtualHost(QueueHost):
         # Deletes a queue that has outlived its use, with its bindings; set by who declares.
         self.queue_unused: Callable[[ClassicQueue], None] = _nobody
         self._dead_lettering = DeadLettering(self)
+        # Where the persistent messages of durable queues are kept; None: nowhere.
+        self.store: MessageStore | None = None
+        self.is_keeping = False
 
     def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
         """Give `message` to each queue that it is routed to: ROUTED, UNROUTED, or REFUSED by any of them.
@@ -88,6 +95,17 @@ class VirtualHost(QueueHost):
         self.routed_count += 1
         self.work += len(destinations)
         return outcome
+
+    def keep_in(self, store: MessageStore) -> None:
+        """Have persistent messages kept in `store` from here on."""
+        self.store = store
+        self.is_keeping = True
+
+    async def written(self) -> None:
+        """Wait until everything that was published before is safe."""
+        store = self.store
+        if store is not None and not store.is_idle:
+            await Written(store)
 
     def generation(self) -> int:
         """A number that differs whenever a permission or the topology does."""

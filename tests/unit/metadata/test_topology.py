@@ -190,7 +190,7 @@ def test_a_hundred_thousand_queues_cost_little_each(metadata: Metadata) -> None:
     tracemalloc.start()
     for number in range(5_000):
         name = f"queue-{number}"
-        topology.declare_queue(DeclareQueue(vhost="v", name=name, durable=True, user="u"))
+        topology.declare_queue(DeclareQueue(vhost="v", name=name, durable=True, user="u"), number)
         topology.bind(Bind(vhost="v", source="amq.direct", destination=name, routing_key=name))
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -5,13 +5,14 @@ from hypothesis import strategies as st
 from tests.unit.queues.samples import Host, made, sent
 
 from warren.queues.priority import PriorityReady
+from warren.queues.ready import Ready
 
 NONE = -1
 QUEUE = made(Host())
 
 
 def waiting(*messages: tuple[str, int | None], priority_max: int = 3) -> PriorityReady:
-    ready = PriorityReady(priority_max)
+    ready = PriorityReady(priority_max, lambda _: Ready())
     for body, priority in messages:
         ready.push(sent(body, priority=priority))
     return ready

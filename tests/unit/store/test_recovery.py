@@ -74,8 +74,13 @@ def written(disk: SimulatedDisk, *bodies: bytes) -> list[StoredMessage]:
     return messages
 
 
+def messages_of(recovered: Recovered, queue: int = 1) -> list[tuple[int, StoredMessage]]:
+    levels = recovered.queues.get(queue)
+    return levels[0].messages if levels else []
+
+
 def bodies(recovered: Recovered, queue: int = 1) -> list[bytes]:
-    return [message.body for _, message in recovered.messages.get((queue, 0), [])]
+    return [message.body for _, message in messages_of(recovered, queue)]
 
 
 def disk() -> SimulatedDisk:
@@ -85,7 +90,7 @@ def disk() -> SimulatedDisk:
 def test_a_message_comes_back_as_it_was_published() -> None:
     there = disk()
     written(there, b"body", b"")
-    [(_, message), (_, empty)] = opened(there).messages[1, 0]
+    [(_, message), (_, empty)] = messages_of(opened(there))
     assert (message.exchange, message.routing_key, message.body) == ("ex", "key", b"body")
     assert (message.published_at, message.flags, message.priority) == (1_700_000_000_000, 1, 3)
     assert (empty.body, empty.properties().delivery_mode) == (b"", 2)
@@ -101,7 +106,7 @@ def test_a_message_in_many_queues_is_written_once() -> None:
     store.commit()
     there.advance()
     recovered = opened(there, queues=tuple(range(1, 101)))
-    found = [recovered.messages[queue, 0][0][1] for queue in range(1, 101)]
+    found = [messages_of(recovered, queue)[0][1] for queue in range(1, 101)]
     assert all(other is found[0] for other in found)
     assert found[0].references == 100
 
@@ -154,7 +159,7 @@ def test_a_damaged_segment_is_never_used_again() -> None:
     there.flip_bit(FIRST, there.files[FIRST].current.find(b"second"))
     recovered = opened(there)
     store = recovered.store
-    for position, message in recovered.messages[1, 0]:
+    for position, message in messages_of(recovered):
         store.release(message, store.lane(1, 0), position)
     store.commit()
     there.advance()
@@ -195,7 +200,7 @@ def test_what_a_queue_that_is_gone_left_behind_is_dead() -> None:
     there = disk()
     written(there, b"first")
     recovered = opened(there, queues=())
-    assert not recovered.messages
+    assert not recovered.queues
     recovered.store.append(published(b"x"), recovered.store.lane(2, 0), 0)
     recovered.store.commit()
     there.advance()
@@ -229,7 +234,7 @@ def test_dead_segments_are_used_again_and_what_lanes_are_done_with_is_kept() -> 
     recovered = opened(there)
     assert bodies(recovered, 2) == [b"kept"]
     assert bodies(recovered) == []
-    assert recovered.ends[1, 0] == 80
+    assert recovered.queues[1][0].end == 80
 
 
 def test_one_sync_is_shared_by_all_that_came_meanwhile() -> None:
