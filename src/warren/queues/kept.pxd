@@ -9,7 +9,6 @@ from warren.store.message_store cimport MessageStore
 
 cdef int _PERSISTENT
 
-@cython.final
 cdef class KeptReady(Ready):
     cdef MessageStore _store
     cdef Lane _lane

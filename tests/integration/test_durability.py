@@ -1,0 +1,139 @@
+"""What a client was told is safe is there after the process is killed, and after it was stopped."""
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.process import Broker, broker, refusal
+
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+QUEUES = {"plain": {}, "sorted": {"x-max-priority": 5}, "dying": {"x-dead-letter-exchange": "amq.fanout"}}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Definitions that are there at each start."""
+    (tmp_path / "definitions.json").write_text(
+        json.dumps(
+            {
+                "vhosts": [{"name": "/"}],
+                "users": [{"name": "guest", "password": "guest", "tags": "administrator"}],
+                "permissions": [
+                    {"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}
+                ],
+                "queues": [
+                    {"name": name, "vhost": "/", "durable": True, "auto_delete": False, "arguments": arguments}
+                    for name, arguments in QUEUES.items()
+                ],
+                "bindings": [
+                    {
+                        "source": "amq.fanout", "vhost": "/", "destination": "plain",
+                        "destination_type": "queue", "routing_key": "", "arguments": {},
+                    }
+                ],
+            }
+        )
+    )  # fmt: skip
+    path = tmp_path / "warren.conf"
+    path.write_text(f"load_definitions = {tmp_path / 'definitions.json'}\n")
+    return path
+
+
+@contextmanager
+def started(tmp_path: Path, config: Path) -> Iterator[tuple[Broker, BlockingChannel]]:
+    """A broker on the same data directory as before, and a channel in confirm mode."""
+    with broker("--data-dir", str(tmp_path / "data"), config=config) as node:
+        connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+        channel = connection.channel()
+        channel.confirm_delivery()
+        yield node, channel
+
+
+def taken(channel: BlockingChannel, queue: str) -> list[tuple[str, bool]]:
+    """Everything in `queue`: body, and whether it is redelivered."""
+    found = []
+    while True:
+        method, _, body = channel.basic_get(queue)
+        if method is None:
+            return found
+        found.append((body.decode(), method.redelivered))
+
+
+def end(node: Broker, how: signal.Signals) -> None:
+    node.process.send_signal(how)
+    node.process.wait(15)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_what_was_confirmed_and_not_acknowledged_is_there_in_order(
+    tmp_path: Path, config: Path, how: signal.Signals
+) -> None:
+    with started(tmp_path, config) as (node, channel):
+        for number in range(20):
+            channel.basic_publish("", "plain", b"%d" % number, PERSISTENT)
+        channel.basic_publish("", "plain", b"transient", pika.BasicProperties(delivery_mode=1))
+        tags = [channel.basic_get("plain")[0].delivery_tag for _ in range(6)]
+        for tag in (tags[0], tags[1], tags[4]):
+            channel.basic_ack(tag)
+        # Confirmed behind the acknowledgements, so they are safe as well.
+        channel.basic_publish("", "plain", b"last", PERSISTENT)
+        end(node, how)
+    with started(tmp_path, config) as (node, channel):
+        expected = [(str(number), number < 6) for number in (2, 3, 5, *range(6, 20))]
+        assert taken(channel, "plain") == [*expected, ("last", False)]
+        end(node, how)
+    with started(tmp_path, config) as (_, channel):
+        assert [redelivered for _, redelivered in taken(channel, "plain")] == [True] * 18
+
+
+def test_priorities_dead_letters_and_transactions_survive(tmp_path: Path, config: Path) -> None:
+    with started(tmp_path, config) as (node, channel):
+        for number in range(6):
+            properties = pika.BasicProperties(delivery_mode=2, priority=number % 3)
+            channel.basic_publish("", "sorted", b"%d" % number, properties)
+        channel.basic_publish("", "dying", b"dead", PERSISTENT)
+        method, _, _ = channel.basic_get("dying")
+        channel.basic_reject(method.delivery_tag, requeue=False)
+        transaction = channel.connection.channel()
+        transaction.tx_select()
+        transaction.basic_publish("", "dying", b"committed", PERSISTENT)
+        transaction.tx_commit()
+        transaction.basic_publish("", "dying", b"not committed", PERSISTENT)
+        end(node, signal.SIGKILL)
+    with started(tmp_path, config) as (_, channel):
+        assert taken(channel, "sorted") == [(body, False) for body in "251403"]
+        assert taken(channel, "dying") == [("committed", False)]
+        _, properties, body = channel.basic_get("plain")
+        assert body == b"dead"
+        assert properties.headers["x-death"][0]["reason"] == "rejected"
+
+
+def test_what_was_purged_and_expired_does_not_come_back(tmp_path: Path, config: Path) -> None:
+    with started(tmp_path, config) as (node, channel):
+        channel.basic_publish("", "plain", b"purged", PERSISTENT)
+        channel.queue_purge("plain")
+        channel.basic_publish("", "plain", b"kept", PERSISTENT)
+        end(node, signal.SIGKILL)
+    with started(tmp_path, config) as (_, channel):
+        assert taken(channel, "plain") == [("kept", False)]
+
+
+def test_a_store_of_a_newer_format_is_refused_in_one_line(tmp_path: Path, config: Path) -> None:
+    with started(tmp_path, config) as (node, channel):
+        channel.basic_publish("", "plain", b"x", PERSISTENT)
+        end(node, signal.SIGTERM)
+    [segment, *_] = sorted((tmp_path / "data" / "vhosts").glob("*/*.segment"))
+    octets = bytearray(segment.read_bytes())
+    octets[6:8] = (9).to_bytes(2, "big")
+    from google_crc32c import value
+
+    octets[20:24] = value(bytes(octets[:20])).to_bytes(4, "big")
+    segment.write_bytes(octets)
+    status, errors = refusal("--data-dir", str(tmp_path / "data"), "--config", str(config))
+    assert status != 0
+    assert "cannot open the messages of vhost '/': 00000001.segment, octet 6: format 9 is newer" in errors
