@@ -15,10 +15,11 @@ BUILD_INPUTS := pyproject.toml setup.py README.md LICENSE tools/environment.py r
 # What a target passes on, as in: make run ARGS="--port 5673"
 ARGS ?=
 SECONDS ?= 300
+SEEDS ?= 1000
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint format test-unit test-tidy test-conformance test-integration \
-	clients fuzz oracle bench dist clean
+	clients sim fuzz oracle bench dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +54,9 @@ test-tidy: $(VENV)/.ready  ## the project's own rules
 
 clients: setup  ## other people's clients and their own tests, against a started broker
 	@$(VENV)/bin/python tests/run.py --build compiled clients
+
+sim: setup  ## power cuts on a simulated disk, by seeds: make sim SEEDS=10000
+	@SEEDS=$(SEEDS) $(VENV)/bin/python tests/run.py sim
 
 fuzz: setup  ## hostile bytes, for SECONDS=300: make fuzz SECONDS=3600
 	@$(COMPILED)/bin/python tests/fuzz/run.py --seconds $(SECONDS) $(ARGS)

@@ -33,7 +33,7 @@ CHECKS = [
     ("mypy --strict", ["mypy"]),
     ("import contracts", ["lint-imports", "--no-logo"]),
 ]
-PYTEST_SUITES = ["unit", "tidy", "conformance", "integration"]
+PYTEST_SUITES = ["unit", "tidy", "sim", "conformance", "integration"]
 # A program that prints the line of counts itself; the arguments bound how long it takes.
 PROGRAMS = {
     "fuzz": ["tests/fuzz/run.py", "--seconds", "20"],

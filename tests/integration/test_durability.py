@@ -27,7 +27,10 @@ def config(tmp_path: Path) -> Path:
                     {"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}
                 ],
                 "queues": [
-                    {"name": name, "vhost": "/", "durable": True, "auto_delete": False, "arguments": arguments}
+                    {
+                        "name": name, "vhost": "/", "durable": True, "auto_delete": False,
+                        "arguments": arguments,
+                    }
                     for name, arguments in QUEUES.items()
                 ],
                 "bindings": [

@@ -17,7 +17,7 @@ from warren.store.message_store import StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_store
 from warren.wire.properties import BasicProperties
 
-SEEDS = int(os.environ.get("SEEDS", "60"))
+SEEDS = int(os.environ.get("SEEDS", "1000"))
 QUEUES = (1, 2, 3)
 STEPS = 120
 PROPERTIES = BasicProperties(delivery_mode=2).encode_list()

@@ -1,0 +1,118 @@
+"""A durable queue before and after a power cut, driven by seeds: the same messages in the same order."""
+
+import os
+import random
+
+import pytest
+from tests.sim.disk import SimulatedDisk
+from tests.unit.queues.samples import Host, made
+
+from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
+from warren.queues.classic import ClassicQueue
+from warren.queues.queue import Delivery
+from warren.store.message_store import StorePort
+from warren.store.recovery import OpeningWorld, open_store
+from warren.wire.properties import BasicProperties
+
+SEEDS = int(os.environ.get("SEEDS", "1000"))
+STEPS = 80
+NUMBER = 7
+
+
+class Port(StorePort):
+    """Commits when the simulation says so."""
+
+    def dirty(self) -> None:
+        """It will be, soon."""
+
+
+class Simulation:
+    """One queue, and what it should hold: body -> whether it was handed out."""
+
+    def __init__(self, seed: int, priority_max: int | None) -> None:
+        self.chance = random.Random(seed)
+        self.priority_max = priority_max
+        self.disk = SimulatedDisk(self.chance)
+        self.number = 0
+        self.handed_out: dict[int, bool] = {}
+        self.priorities: dict[int, int] = {}
+        self.deliveries: list[Delivery] = []
+        self.queue = self.opened()
+
+    def opened(self) -> ClassicQueue:
+        world = OpeningWorld(
+            random_octets=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
+        )
+        recovered = open_store(self.disk, Port(), world)
+        assert not recovered.damage
+        self.store = recovered.store
+        queue = made(Host(), priority_max=self.priority_max)
+        queue.keep_in(self.store, NUMBER)
+        for level, found in recovered.queues.get(NUMBER, {}).items():
+            queue.restore(level, found)
+        return queue
+
+    def publish(self) -> None:
+        priority = self.chance.randrange(8)
+        properties = BasicProperties(delivery_mode=2, priority=priority)
+        body = b"%d" % self.number
+        message = StoredMessage(encode_address("", "q"), properties.encode_list(), body + BODY_END, 0)
+        message.flags, message.priority = PERSISTENT, priority
+        self.queue.publish(message, None, 0)
+        self.handed_out[self.number] = False
+        self.priorities[self.number] = min(priority, self.priority_max or 0)
+        self.number += 1
+
+    def get(self) -> None:
+        delivery = self.queue.get()
+        if delivery is not None:
+            self.deliveries.append(delivery)
+            self.handed_out[int(delivery.message.body)] = True
+
+    def settle(self) -> None:
+        if self.deliveries:
+            delivery = self.deliveries.pop(self.chance.randrange(len(self.deliveries)))
+            how = self.chance.choice([self.queue.acknowledge, self.queue.reject, self.queue.requeue])
+            how(delivery)
+            if how != self.queue.requeue:
+                del self.handed_out[int(delivery.message.body)]
+
+    def purge(self) -> None:
+        self.queue.purge()
+        held = {int(delivery.message.body) for delivery in self.deliveries}
+        self.handed_out = {number: True for number in self.handed_out if number in held}
+
+    def commit(self) -> None:
+        self.store.commit()
+        self.disk.advance(self.chance.choice([1, 2, None]))
+
+    def cut_power(self) -> None:
+        while not self.store.is_idle or self.disk.is_busy:
+            self.disk.advance()
+            self.store.commit()
+        self.disk.lose_power()
+        self.queue, self.deliveries = self.opened(), []
+        order = sorted(self.handed_out, key=lambda number: (-self.priorities[number], number))
+        assert self.queue.message_count == len(order)
+        found = [self.queue.get() for _ in order]
+        assert [(int(each.message.body), each.attempts > 0) for each in found] == [
+            (number, self.handed_out[number]) for number in order
+        ]
+        for delivery in found:
+            self.queue.requeue(delivery)
+        self.handed_out = dict.fromkeys(self.handed_out, True)
+
+
+@pytest.mark.parametrize("priority_max", [None, 3])
+@pytest.mark.parametrize("seed", range(SEEDS // 10))
+def test_a_queue_is_after_a_power_cut_what_it_was_before(seed: int, priority_max: int | None) -> None:
+    simulation = Simulation(seed, priority_max)
+    actions = [simulation.publish] * 5 + [simulation.get] * 3 + [simulation.settle] * 3
+    actions += [simulation.commit] * 2
+    for _ in range(STEPS):
+        simulation.chance.choice(actions)()
+        if simulation.chance.random() < 0.02:
+            simulation.purge()
+        if simulation.chance.random() < 0.03:
+            simulation.cut_power()
+    simulation.cut_power()
