@@ -30,8 +30,8 @@ def popped(waiting: Ready) -> list[bytes]:
 
 def expired(waiting: Ready, now: int, ttl_ms: int = NONE) -> list[bytes]:
     bodies = []
-    while (delivery := waiting.pop_expired(now, ttl_ms)) is not None:
-        bodies.append(delivery.message.body)
+    while (message := waiting.pop_expired(now, ttl_ms)) is not None:
+        bodies.append(message.body)
     return bodies
 
 
