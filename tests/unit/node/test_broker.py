@@ -62,7 +62,7 @@ def test_a_new_broker_has_a_guest_in_a_virtual_host() -> None:
         broker = make()
         assert list(broker.server.domains) == ["/"]
         assert connect(broker).is_open
-        broker.close()
+        await broker.close()
 
     asyncio.run(work())
 
@@ -83,7 +83,7 @@ def test_the_clients_of_a_removed_virtual_host_are_told_and_those_of_others_stay
         assert b"CONNECTION_FORCED - vhost 'v' is deleted" in b"".join(gone.take_output())
         assert not gone.is_open
         assert stays.is_open
-        broker.close()
+        await broker.close()
 
     asyncio.run(work())
 
@@ -96,7 +96,7 @@ def test_the_connections_of_a_removed_user_are_closed() -> None:
         await asyncio.sleep(0)
         assert b"CONNECTION_FORCED - user 'guest' is deleted" in b"".join(connection.take_output())
         assert not connection.is_open
-        broker.close()
+        await broker.close()
 
     asyncio.run(work())
 
@@ -109,7 +109,7 @@ def test_with_definitions_no_default_user_is_made(tmp_path: Path) -> None:
         broker = make(load_definitions=str(tmp_path))
         assert list(broker.server.domains) == ["a", "b"]
         assert not broker.metadata.users.by_name
-        broker.close()
+        await broker.close()
 
     asyncio.run(work())
 
