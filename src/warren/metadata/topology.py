@@ -39,6 +39,7 @@ from warren.metadata.records import (
     QueueRecord,
     arguments_octets,
 )
+from warren.model.groups import Groups
 
 # RabbitMQ makes these in every vhost: name, type and whether clients may not publish to it.
 DEFAULT_EXCHANGES: Final = (
@@ -75,9 +76,9 @@ class Topology:
             name: ExchangeRecord(name, kind, True, False, internal, NO_ARGUMENTS, DEFAULT_EXCHANGES_USER)
             for name, kind, internal in DEFAULT_EXCHANGES
         }
-        self._from = _Bindings()
-        self._to_queue = _Bindings()
-        self._to_exchange = _Bindings()
+        self._from: Groups[BindingRecord] = Groups()
+        self._to_queue: Groups[BindingRecord] = Groups()
+        self._to_exchange: Groups[BindingRecord] = Groups()
         # Names of exclusive queues by the connection that owns them.
         self._exclusive: dict[str, dict[str, None]] = {}
 
@@ -154,7 +155,7 @@ class Topology:
     def unbind(self, command: Unbind, is_cascading: bool = True) -> Reply:
         """Remove a binding, and its source if that goes with its last one."""
         binding = binding_of(command)
-        if not self._from.contains(binding.source, binding):
+        if not self._from.holds(binding.source, binding):
             return MISSING
         self._remove([binding], is_cascading=is_cascading)
         return DONE
@@ -169,19 +170,15 @@ class Topology:
     def bindings(self) -> Iterator[BindingRecord]:
         """Every binding, exchange by exchange."""
         for name in self.exchanges:
-            yield from self._from.all(name)
-
-    def bindings_from(self, exchange: str) -> list[BindingRecord]:
-        """The bindings of which `exchange` is the source."""
-        return self._from.all(exchange)
+            yield from self._from.get(name)
 
     def bindings_to_queue(self, queue: str) -> list[BindingRecord]:
         """The bindings of which `queue` is the destination."""
-        return self._to_queue.all(queue)
+        return list(self._to_queue.get(queue))
 
     def bindings_to_exchange(self, exchange: str) -> list[BindingRecord]:
         """The bindings of which `exchange` is the destination."""
-        return self._to_exchange.all(exchange)
+        return list(self._to_exchange.get(exchange))
 
     def orphans(self, bindings: Iterable[BindingRecord]) -> list[ExchangeRecord]:
         """The auto-delete exchanges that would go if `bindings` did, as `_remove` finds them."""
@@ -194,31 +191,31 @@ class Topology:
             source = self.exchanges[binding.source]
             if not source.auto_delete or source.name in going:
                 continue
-            count = left[source.name] = left.get(source.name, self._from.count(source.name)) - 1
+            count = left[source.name] = left.get(source.name, self._from.size(source.name)) - 1
             if not count:
                 going[source.name] = source
-                more = [one for one in self._to_exchange.all(source.name) if one not in removed]
+                more = [one for one in self._to_exchange.get(source.name) if one not in removed]
                 removed.update(more)
                 waiting += more
         return list(going.values())
 
     def has_bindings_from(self, exchange: str) -> bool:
         """True if `exchange` is the source of a binding."""
-        return self._from.has(exchange)
+        return self._from.size(exchange) > 0
 
     def has_binding(self, binding: BindingRecord) -> bool:
         """True if `binding` exists."""
-        return self._from.contains(binding.source, binding)
+        return self._from.holds(binding.source, binding)
 
     def exclusive_to(self, owner: str) -> list[str]:
         """The names of the queues that are exclusive to the connection `owner`."""
         return list(self._exclusive.get(owner, ()))
 
-    def _to(self, binding: BindingRecord) -> "_Bindings":
+    def _to(self, binding: BindingRecord) -> Groups[BindingRecord]:
         return self._to_queue if binding.is_to_queue else self._to_exchange
 
     def _delete_queue(self, name: str, *, is_cascading: bool = True) -> None:
-        self._remove(self._to_queue.all(name), is_cascading=is_cascading)
+        self._remove(list(self._to_queue.get(name)), is_cascading=is_cascading)
         queue = self.queues.pop(name)
         if queue.owner is not None:
             names = self._exclusive[queue.owner]
@@ -228,11 +225,11 @@ class Topology:
         self._notify(QueueDeleted(self.vhost, queue))
 
     def _delete_exchange(self, name: str, *, is_cascading: bool = True) -> None:
-        for binding in self._from.all(name):
+        for binding in list(self._from.get(name)):
             self._discard(binding)
         # Out of the way before the cascade: a cycle of auto-delete exchanges comes back here.
         exchange = self.exchanges.pop(name)
-        self._remove(self._to_exchange.all(name), is_cascading=is_cascading)
+        self._remove(list(self._to_exchange.get(name)), is_cascading=is_cascading)
         self._notify(ExchangeDeleted(self.vhost, exchange))
 
     def _remove(self, bindings: Iterable[BindingRecord], *, is_cascading: bool = True) -> None:
@@ -243,69 +240,13 @@ class Topology:
             sources[binding.source] = None
         for source in sources if is_cascading else ():
             exchange = self.exchanges.get(source)
-            if exchange is not None and exchange.auto_delete and not self._from.has(source):
+            if exchange is not None and exchange.auto_delete and not self._from.size(source):
                 self._delete_exchange(source)
 
     def _discard(self, binding: BindingRecord) -> None:
         self._from.remove(binding.source, binding)
         self._to(binding).remove(binding.destination, binding)
         self._notify(BindingRemoved(self.vhost, binding))
-
-
-class _Bindings:
-    """Bindings by the name of one end. Most names have one binding: it stands there without a dict."""
-
-    __slots__ = ("_groups",)
-
-    def __init__(self) -> None:
-        self._groups: dict[str, BindingRecord | dict[BindingRecord, None]] = {}
-
-    def add(self, name: str, binding: BindingRecord) -> bool:
-        """Add `binding`; False if it is there already."""
-        group = self._groups.get(name)
-        if group is None:
-            self._groups[name] = binding
-        elif isinstance(group, dict):
-            if binding in group:
-                return False
-            group[binding] = None
-        elif group == binding:
-            return False
-        else:
-            self._groups[name] = {group: None, binding: None}
-        return True
-
-    def remove(self, name: str, binding: BindingRecord) -> None:
-        """Remove `binding`, which is there."""
-        group = self._groups[name]
-        if isinstance(group, dict):
-            del group[binding]
-            if group:
-                return
-        del self._groups[name]
-
-    def contains(self, name: str, binding: BindingRecord) -> bool:
-        """True if `binding` is there."""
-        group = self._groups.get(name)
-        return binding in group if isinstance(group, dict) else group == binding
-
-    def has(self, name: str) -> bool:
-        """True if there is any binding of `name`."""
-        return name in self._groups
-
-    def count(self, name: str) -> int:
-        """How many bindings of `name` there are."""
-        group = self._groups.get(name)
-        if group is None:
-            return 0
-        return len(group) if isinstance(group, dict) else 1
-
-    def all(self, name: str) -> list[BindingRecord]:
-        """The bindings of `name`, oldest first."""
-        group = self._groups.get(name)
-        if group is None:
-            return []
-        return list(group) if isinstance(group, dict) else [group]
 
 
 def binding_of(command: Bind | Unbind) -> BindingRecord:

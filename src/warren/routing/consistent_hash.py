@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 
 from warren.errors import PreconditionFailed
 from warren.limits import CONSISTENT_HASH_WEIGHT_MAX
+from warren.model.groups import Groups
 from warren.model.message import Message
 from warren.model.terms import printed_value
-from warren.routing.exchange import Binding, BindingIndex, Exchange
+from warren.routing.exchange import Binding, Exchange
 from warren.routing.hashing import SLOTS, destination_name, draw, key_slot, seed
 from warren.wire.table import encode_table
 
@@ -34,7 +35,7 @@ class ConsistentHashExchange(Exchange):
         arguments = self.settings.arguments
         self._header = arguments.get(HASH_HEADER)
         self._property = arguments.get(HASH_PROPERTY)
-        self._by_destination = BindingIndex()
+        self._by_destination: Groups[Binding] = Groups()
         # Drawn when first asked for, forgotten when the bindings change.
         self._owners: list[object] = []
         self._candidates: list[object] = []

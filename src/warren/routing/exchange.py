@@ -7,6 +7,7 @@ by key. A destination is an exchange or anything else, usually a queue: routing 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from warren.model.groups import Groups
 from warren.model.message import Message
 
 # Where an unroutable message goes instead: RabbitMQ's argument, also a key of policies.
@@ -84,7 +85,7 @@ class Exchange:
         self.name = name
         self.settings = settings
         self.random_octets = random_octets
-        self._bindings = BindingIndex()
+        self._bindings: Groups[Binding] = Groups()
         self._watcher: Callable[[], None] | None = None
         alternate = settings.arguments.get(ALTERNATE_EXCHANGE)
         self._alternate: str | None = alternate if isinstance(alternate, str) else None
@@ -161,75 +162,6 @@ class Exchange:
 
     def __repr__(self) -> str:
         return f"<{self.type_name} exchange {self.name!r}>"
-
-
-class BindingIndex:
-    """Bindings by some key, in order of arrival. Most keys have one: it stands there without a dict."""
-
-    __slots__ = ("_groups", "count")
-
-    def __init__(self) -> None:
-        self._groups: dict[Hashable, Binding | dict[Binding, Binding]] = {}
-        self.count = 0
-
-    def add(self, key: Hashable, binding: Binding) -> bool:
-        """Add `binding` under `key`; False if an equal one is there already."""
-        group = self._groups.get(key)
-        if group is None:
-            self._groups[key] = binding
-        elif isinstance(group, dict):
-            if binding in group:
-                return False
-            group[binding] = binding
-        elif group == binding:
-            return False
-        else:
-            self._groups[key] = {group: group, binding: binding}
-        self.count += 1
-        return True
-
-    def remove(self, key: Hashable, binding: Binding) -> Binding | None:
-        """Remove and return the binding under `key` that equals `binding`."""
-        group = self._groups.get(key)
-        if isinstance(group, dict):
-            removed = group.pop(binding, None)
-            if removed is not None and not group:
-                del self._groups[key]
-        elif group is not None and group == binding:
-            removed = group
-            del self._groups[key]
-        else:
-            removed = None
-        if removed is not None:
-            self.count -= 1
-        return removed
-
-    def get(self, key: Hashable) -> Iterable[Binding]:
-        """The bindings under `key`."""
-        group = self._groups.get(key)
-        if group is None:
-            return ()
-        return group if isinstance(group, dict) else (group,)
-
-    def size(self, key: Hashable) -> int:
-        """How many bindings are under `key`."""
-        group = self._groups.get(key)
-        if group is None:
-            return 0
-        return len(group) if isinstance(group, dict) else 1
-
-    def each_first(self) -> Iterator[Binding]:
-        """The oldest binding under each key."""
-        for group in self._groups.values():
-            yield next(iter(group)) if isinstance(group, dict) else group
-
-    def each(self) -> Iterator[Binding]:
-        """Every binding, those under one key together."""
-        for group in self._groups.values():
-            if isinstance(group, dict):
-                yield from group
-            else:
-                yield group
 
 
 def fingerprint(value: object) -> Hashable:

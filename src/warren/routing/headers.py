@@ -12,9 +12,10 @@ from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
 
 from warren.errors import PreconditionFailed
+from warren.model.groups import Groups
 from warren.model.message import Message
 from warren.model.terms import printed_value
-from warren.routing.exchange import Binding, BindingIndex, Exchange, fingerprint
+from warren.routing.exchange import Binding, Exchange, fingerprint
 from warren.wire.table import type_name
 
 # The argument that says how, and what it may say. With `-with-x`, headers that start with `x-` count too.
@@ -34,7 +35,7 @@ class HeadersExchange(Exchange):
 
     def prepare(self) -> None:
         self._rules: dict[Rule, Rule] = {}
-        self._members = BindingIndex()
+        self._members: Groups[Binding] = Groups()
         # The rules to look at when a message states a fact; under None, those that ask for nothing.
         # Most facts have one rule: it stands there without a dict.
         self._filed: dict[Hashable, Rule | dict[Rule, None]] = {}

@@ -1,7 +1,6 @@
 cimport cython
 
 from warren.model.message cimport Message
-from warren.routing.exchange cimport BindingIndex
 
 cdef int _HAS_HEADERS
 
@@ -12,7 +11,7 @@ cdef class Router:
     cdef readonly str vhost_name
     cdef readonly dict exchanges
     cdef public unsigned long long generation
-    cdef BindingIndex _by_destination
+    cdef object _by_destination
     cdef dict _young
     cdef dict _old
     cdef Py_ssize_t _kept

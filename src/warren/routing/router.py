@@ -7,13 +7,14 @@ Invariants:
   message has no CC and no BCC header.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from warren.errors import NotFound
 from warren.limits import ROUTE_DESTINATIONS_CACHED_MAX, ROUTES_CACHED_MAX
+from warren.model.groups import Groups
 from warren.model.message import HAS_HEADERS, Message
 from warren.routing.copies import carbon_copies, has_copies
-from warren.routing.exchange import Binding, BindingIndex, Exchange
+from warren.routing.exchange import Binding, Exchange
 
 _HAS_HEADERS = HAS_HEADERS
 
@@ -28,7 +29,7 @@ class Router:
         self.exchanges: dict[str, Exchange] = {}
         # Advances with every change: who keeps a `Route` keeps this number beside it.
         self.generation = 0
-        self._by_destination = BindingIndex()
+        self._by_destination: Groups[Binding] = Groups()
         self._young: dict[bytes, Route] = {}
         self._old: dict[bytes, Route] = {}
         self._kept = 0
@@ -64,20 +65,9 @@ class Router:
         self._by_destination.remove(binding.destination, binding)
         return True
 
-    def unbind_destination(self, destination: object) -> list[Binding]:
-        """Remove and return every binding to `destination`."""
-        gone = self.bindings_of(destination)
-        for binding in gone:
-            self.unbind(binding)
-        return gone
-
     def bindings_of(self, destination: object) -> list[Binding]:
         """Every binding to `destination`, oldest first."""
         return list(self._by_destination.get(destination))
-
-    def bindings_from(self, source: Exchange) -> Iterator[Binding]:
-        """Every binding of the exchange `source`."""
-        return source.each_binding()
 
     def forget(self) -> None:
         """Empty the cache, since an answer may have changed."""

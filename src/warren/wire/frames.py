@@ -94,11 +94,6 @@ class FrameReader:
         octets = self.data
         return octets[self.start : self.start + self.size]
 
-    def leftover(self) -> bytes:
-        """What was fed and is no whole frame yet."""
-        rest = b"" if self._rest is None else self._rest[self._rest_position :]
-        return b"".join(self._carry) + self.data[self._position : self._end] + rest
-
     def _use(self, data: bytes, position: int) -> None:
         self.data = data
         self._position = position

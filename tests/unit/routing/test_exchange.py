@@ -6,7 +6,7 @@ import pytest
 from tests.unit.routing.samples import bound, made
 
 from warren.routing.direct import DirectExchange
-from warren.routing.exchange import Binding, BindingIndex, fingerprint
+from warren.routing.exchange import Binding, fingerprint
 from warren.wire.table import Int32
 
 VALUES = [1, Int32(1), 1.0, True, "1", b"1", None, Decimal(1), [1], [Int32(1)], {"a": 1}, {"a": "1"}, [], {}]
@@ -45,23 +45,6 @@ def test_a_binding_with_a_nan_can_be_found_again() -> None:
     bound(exchange, "k", "q", a=float("nan"))
     assert not exchange.bind(Binding(exchange, "k", {"a": float("nan")}, "q"))
     assert exchange.unbind(Binding(exchange, "k", {"a": float("nan")}, "q"))
-
-
-def test_the_index_keeps_the_order_and_counts() -> None:
-    exchange = made(DirectExchange)
-    index = BindingIndex()
-    bindings = [Binding(exchange, "k", {"n": number}, "q") for number in range(4)]
-    for binding in bindings:
-        assert index.add("k", binding)
-        assert not index.add("k", binding)
-    assert (list(index.get("k")), index.size("k"), index.count) == (bindings, 4, 4)
-    assert list(index.each_first()) == bindings[:1]
-    assert index.remove("k", bindings[1]) is bindings[1]
-    assert index.remove("k", bindings[1]) is None
-    assert list(index.each()) == [bindings[0], *bindings[2:]]
-    for binding in (bindings[0], *bindings[2:]):
-        index.remove("k", binding)
-    assert (list(index.get("k")), index.size("k"), index.count) == ([], 0, 0)
 
 
 def test_the_alternate_exchange_is_taken_from_the_arguments_and_may_be_set() -> None:

@@ -150,7 +150,7 @@ def test_removing_an_exchange_removes_the_bindings_from_it_and_to_it(router: Rou
     assert router.remove("two") == [outwards, inwards]
     assert router.route(encode_address("one", ""), PLAIN) == ()
     assert router.bindings_of("q") == []
-    assert list(router.bindings_from(one)) == []
+    assert list(one.each_binding()) == []
 
 
 def test_an_exchange_bound_to_itself_is_removed_with_that_binding_once(router: Router) -> None:
@@ -184,18 +184,6 @@ def test_an_address_in_use_outlives_a_flood_of_others(router: Router) -> None:
         router.route(encode_address("f", str(number)), PLAIN)
         if number % 1000 == 0:
             assert router.route(encode_address("f", "often"), PLAIN) is first
-
-
-def test_unbinding_a_destination_takes_all_its_bindings(router: Router) -> None:
-    one, two = declared(router, DirectExchange, "one"), declared(router, DirectExchange, "two")
-    bindings = [Binding(one, "a", None, "q"), Binding(one, "b", None, "q"), Binding(two, "a", None, "q")]
-    other = Binding(one, "a", None, "r")
-    for binding in (*bindings, other):
-        router.bind(binding)
-    assert router.unbind_destination("q") == bindings
-    assert router.route(encode_address("one", "a"), PLAIN) == ("r",)
-    assert router.bindings_of("q") == []
-    assert router.unbind_destination("q") == []
 
 
 def test_keys_in_cc_and_bcc_are_routed_too(router: Router) -> None:

@@ -65,9 +65,10 @@ class RouterMachine(RuleBasedStateMachine):
             assert not self.router.unbind(binding)
 
     @rule(to=QUEUES | NAMES)
-    def unbind_destination(self, to: str) -> None:
+    def unbind_all_of_a_destination(self, to: str) -> None:
         gone = [binding for binding in self.bindings if binding.destination is self.destination(to)]
-        assert self.router.unbind_destination(self.destination(to)) == gone
+        assert self.router.bindings_of(self.destination(to)) == gone
+        assert all(self.router.unbind(binding) for binding in gone)
         self.bindings = [binding for binding in self.bindings if binding not in gone]
 
     @rule(name=NAMES, alternate=NAMES | st.none())
