@@ -89,6 +89,8 @@ def test_what_was_confirmed_and_not_acknowledged_is_there_in_order(
     with started(tmp_path, config) as (node, channel):
         expected = [(str(number), number < 6) for number in (2, 3, 5, *range(6, 20))]
         assert taken(channel, "plain") == [*expected, ("last", False)]
+        # Confirmed behind the deliveries, so it is safe as well that they were made.
+        channel.basic_publish("", "sorted", b"", PERSISTENT)
         end(node, how)
     with started(tmp_path, config) as (_, channel):
         assert [redelivered for _, redelivered in taken(channel, "plain")] == [True] * 18

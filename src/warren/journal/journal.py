@@ -99,6 +99,9 @@ class Journal:
 
     async def propose(self, command: Command) -> Reply:
         """Have `command` written if any of it survives, then applied; AmqpError if it cannot be written."""
+        metadata = self._metadata
+        if not (self._is_busy or self._held or survivors(metadata, command)):
+            return self._applied(command, metadata.index)
         waiting = _Waiting(command)
         if self._held or not self._admit(waiting):
             self._held.append(waiting)

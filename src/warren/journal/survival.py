@@ -49,6 +49,17 @@ TopologyCommand = (
     DeclareExchange | DeleteExchange | DeclareQueue | DeleteQueue | DeleteExclusiveQueues | Bind | Unbind
 )
 
+# A tuple, which is looked through three times as fast as a union.
+_OF_TOPOLOGY = (
+    DeclareQueue,
+    DeclareExchange,
+    Bind,
+    DeleteQueue,
+    DeleteExclusiveQueues,
+    DeleteExchange,
+    Unbind,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Concern:
@@ -82,7 +93,7 @@ class Claims:
 
 def survivors(metadata: Metadata, command: Command) -> list[Command]:
     """What to write so that a restart knows what `command` does to `metadata` as it is now."""
-    if not isinstance(command, TopologyCommand):
+    if not isinstance(command, _OF_TOPOLOGY):
         return [command]
     vhost = metadata.vhost(command.vhost)
     if vhost is None:

@@ -23,6 +23,7 @@ from warren.management.managed import ListenerView, Managed
 from warren.node import listening, settings
 from warren.node.broker import Broker
 from warren.node.config import Config
+from warren.node.journaling import Journaling
 from warren.node.refusal import BootRefused
 from warren.runtime.clock import Clock
 from warren.runtime.folder import Folder, FolderRefused
@@ -82,7 +83,8 @@ class Node:
         loop.set_exception_handler(_report)
         self._turn = Turn(loop, self._clock)
         self._folder = _folder(config)
-        self.broker = Broker(config, self._clock, _node_name())
+        self._journaling = _journaling(config, self._folder, self._clock)
+        self.broker = Broker(config, self._clock, _node_name(), self._journaling)
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
         self._managed = Managed(
@@ -142,6 +144,8 @@ class Node:
             periodic.stop()
         self._turn.deadlines.stop()
         await self.broker.close()
+        if self._journaling is not None:
+            await self._journaling.close()
         if self._folder is not None:
             self._folder.close()
 
@@ -188,6 +192,12 @@ def _folder(config: Config) -> Folder | None:
         return Folder(name) if name else None
     except FolderRefused as error:
         raise BootRefused(str(error)) from error
+
+
+def _journaling(config: Config, folder: Folder | None, clock: Clock) -> Journaling | None:
+    if folder is None:
+        return None
+    return Journaling(folder.path, clock, is_damage_skipped=config.get(settings.SKIP_DAMAGE))
 
 
 def _node_name() -> str:

@@ -15,10 +15,11 @@ from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DefinitionsError, imported
 from warren.metadata.events import Event, UserRemoved, VhostAdded, VhostRemoved
 from warren.metadata.machine import Metadata
-from warren.metadata.proposals import LocalProposals
+from warren.metadata.proposals import LocalProposals, Proposals
 from warren.node import settings
 from warren.node.config import Config
 from warren.node.expiry import VhostExpiry
+from warren.node.journaling import Journaling
 from warren.node.listening import in_order
 from warren.node.refusal import BootRefused
 from warren.node.storage import Storage
@@ -41,44 +42,54 @@ _SALT_SIZE = 4
 class Broker:
     """Everything of one node that needs no socket."""
 
-    def __init__(self, config: Config, clock: Clock, name: str) -> None:
+    def __init__(self, config: Config, clock: Clock, name: str, journaling: Journaling | None = None) -> None:
+        """A broker with what `journaling` knows of, or with nothing that survives."""
         self._config = config
         self._clock = clock
         self._expiries: dict[str, VhostExpiry] = {}
         self.name = name
         self.cluster_name = config.get(settings.CLUSTER_NAME) or name
-        self.metadata = Metadata()
+        self._journaling = journaling
+        self.metadata = journaling.metadata if journaling else Metadata()
         self._storage: Storage | None = None
         # Removals of directories that are under way.
         self._tasks: set[asyncio.Task[None]] = set()
-        self.proposals = LocalProposals(self.metadata, clock.now)
+        self._local = LocalProposals(self.metadata, clock.now)
+        self.proposals: Proposals = journaling.journal if journaling else self._local
         self.server = Server(
             Gate(self.metadata, self._authenticator(), lambda: self.server, logger.warning),
             self._session_settings(),
             World(random_octets=random_octets, report=_report),
         )
+        for vhost in self.metadata.vhosts.by_name:
+            self._open(vhost)
         self.metadata.listen(self._changed)
 
     def populate(self) -> None:
-        """What the definitions say exists, or a first user in a first virtual host."""
+        """What the definitions say exists, or a first user in a first virtual host, as RabbitMQ does.
+
+        Definitions are imported at each start, the first user is made where nobody and nothing is. It is
+        written when all of it is there: nobody was told yet that any of it is.
+        """
         files = self._definition_files()
-        if files is None:
-            if not self.metadata.users.by_name:
-                self._apply("defaults", initial_commands(self._defaults(), _hash_password))
-            return
-        for file in files:
+        if files is None and self._is_new():
+            self._apply("defaults", initial_commands(self._defaults(), _hash_password))
+        for file in files or ():
             self._apply(f"definitions file {str(file)!r}", _read_definitions(file))
             logger.info("definitions imported from %s", file)
+        if self._journaling is not None:
+            self._journaling.journal.begin()
+
+    def _is_new(self) -> bool:
+        metadata = self.metadata
+        return not (
+            metadata.users.by_name or metadata.vhosts.by_name or metadata.permissions.by_user_and_vhost
+        )
 
     def _changed(self, event: Event) -> None:
         """Keep one domain per virtual host, and nobody connected to what is gone (RabbitMQ's texts)."""
         if isinstance(event, VhostAdded):
-            world = DomainWorld(random_octets=random_octets, now=self._clock.now())
-            domain = Domain.open(event.vhost, self.metadata, self.proposals, world)
-            self.server.domains[event.vhost] = domain
-            self._expiries[event.vhost] = VhostExpiry(domain.vhost, self._clock)
-            if self._storage is not None:
-                self._storage.open(domain)
+            self._open(event.vhost)
         elif isinstance(event, VhostRemoved):
             # Its topology has heard of this itself.
             self.metadata.ignore(self.server.domains.pop(event.vhost).heed)
@@ -88,6 +99,14 @@ class Broker:
             self._dismiss(lambda _, vhost: vhost == event.vhost, f"vhost '{event.vhost}' is deleted")
         elif isinstance(event, UserRemoved):
             self._dismiss(lambda user, _: user == event.user, f"user '{event.user}' is deleted")
+
+    def _open(self, vhost: str) -> None:
+        world = DomainWorld(random_octets=random_octets, now=self._clock.now())
+        domain = Domain.open(vhost, self.metadata, self.proposals, world)
+        self.server.domains[vhost] = domain
+        self._expiries[vhost] = VhostExpiry(domain.vhost, self._clock)
+        if self._storage is not None:
+            self._storage.open(domain)
 
     def _dismiss(self, is_meant: Callable[[str, str], bool], reason: str) -> None:
         """Close connections by their user and virtual host, once the change that caused it is complete."""
@@ -179,7 +198,7 @@ class Broker:
 
     def _apply(self, origin: str, commands: list[Command]) -> None:
         for command in commands:
-            reply = self.proposals.apply(command)
+            reply = self._local.apply(command)
             if reply.outcome in (Outcome.REFUSED, Outcome.MISSING):
                 raise BootRefused(f"{origin}: {reply.text or command}")
 

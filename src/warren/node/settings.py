@@ -59,6 +59,9 @@ MANAGEMENT_PORT = Setting("management.tcp.port", 15_672, integer(0, 65_535), "wh
 PROMETHEUS_HOST = Setting("prometheus.tcp.ip", "", text, "where metrics are read")
 PROMETHEUS_PORT = Setting("prometheus.tcp.port", 15_692, integer(0, 65_535), "where metrics are read")
 DATA_DIRECTORY = Setting("data_dir", "", text, "what survives a restart; none without it")
+SKIP_DAMAGE = Setting(
+    "metadata.skip_damage", False, boolean, "start without the queues, users … that cannot be read any more"
+)
 
 # --- clients ----------------------------------------------------------------------------------
 CONNECTIONS_MAX: Setting[int | None] = Setting(

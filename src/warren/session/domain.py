@@ -1,9 +1,11 @@
 """Where a connection is and who it is, once it is open."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from warren.access.authorize import Authorizer
+from warren.errors import InternalError, ResourceError
 from warren.metadata.events import Event, PermissionsChanged, UserChanged, UserRemoved
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
@@ -132,4 +134,6 @@ class DomainWorld:
 
 
 async def _remove(declaring: Declaring[ClassicQueue], queue: ClassicQueue) -> None:
-    await declaring.remove_queue(queue.name)
+    # If it cannot be written now, the queue stays, and whoever looks after the disk was told.
+    with suppress(InternalError, ResourceError):
+        await declaring.remove_queue(queue.name)

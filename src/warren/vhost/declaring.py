@@ -5,10 +5,18 @@ Better than RabbitMQ: a passive declaration, too, needs some permission on the q
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic
 
-from warren.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
+from warren.errors import (
+    AccessRefused,
+    InternalError,
+    NotFound,
+    PreconditionFailed,
+    ResourceError,
+    ResourceLocked,
+)
 from warren.metadata.commands import DeclareQueue, DeleteExclusiveQueues, DeleteQueue, Outcome
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
@@ -90,7 +98,10 @@ class Declaring(Generic[Q]):
 
     async def remove_exclusive(self, connection: str) -> None:
         """Delete the queues that were exclusive to `connection`, which is gone."""
-        await self._proposals.propose(DeleteExclusiveQueues(vhost=self._vhost, owner=connection))
+        command = DeleteExclusiveQueues(vhost=self._vhost, owner=connection)
+        # An exchange may go along that the disk has to forget, and cannot: nobody is left to be told.
+        with suppress(InternalError, ResourceError):
+            await self._proposals.propose(command)
 
     def live_queue(self, requester: Requester, name: str) -> Q:
         """The queue `name`, which the user may read and which belongs to no other connection."""

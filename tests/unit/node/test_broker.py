@@ -70,14 +70,14 @@ def test_a_new_broker_has_a_guest_in_a_virtual_host() -> None:
 def test_the_clients_of_a_removed_virtual_host_are_told_and_those_of_others_stay() -> None:
     async def work() -> None:
         broker = make()
-        broker.proposals.apply(PutVhost(name="v"))
+        await broker.proposals.propose(PutVhost(name="v"))
         everything = {"configure": ".*", "write": ".*", "read": ".*"}
-        broker.proposals.apply(SetPermissions(user="guest", vhost="v", **everything))
+        await broker.proposals.propose(SetPermissions(user="guest", vhost="v", **everything))
         gone, stays = connect(broker, "v"), connect(broker)
         declare = QueueDeclare(0, "q", exclusive=True)
         say(gone, frame(ChannelOpen(), 1) + frame(declare, 1))
         assert b"q" in b"".join(gone.take_output())
-        broker.proposals.apply(RemoveVhost(name="v"))
+        await broker.proposals.propose(RemoveVhost(name="v"))
         await asyncio.sleep(0)
         assert list(broker.server.domains) == ["/"]
         assert b"CONNECTION_FORCED - vhost 'v' is deleted" in b"".join(gone.take_output())
@@ -92,7 +92,7 @@ def test_the_connections_of_a_removed_user_are_closed() -> None:
     async def work() -> None:
         broker = make()
         connection = connect(broker)
-        broker.proposals.apply(RemoveUser(name="guest"))
+        await broker.proposals.propose(RemoveUser(name="guest"))
         await asyncio.sleep(0)
         assert b"CONNECTION_FORCED - user 'guest' is deleted" in b"".join(connection.take_output())
         assert not connection.is_open

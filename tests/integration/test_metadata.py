@@ -1,0 +1,139 @@
+"""What is there again after the process was killed, and what is not."""
+
+import json
+import os
+import resource
+import signal
+from pathlib import Path
+
+import pika
+import pytest
+from tests.integration.process import Broker, broker, refusal
+from tests.integration.test_serve import connect, get
+
+DEFINITIONS = {
+    "users": [{"name": "u", "password": "p", "tags": "administrator"}],
+    "vhosts": [{"name": "/"}, {"name": "v"}],
+    "permissions": [
+        {"user": "u", "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"} for vhost in ("/", "v")
+    ],
+    "policies": [{"vhost": "v", "name": "short", "pattern": "^limited", "definition": {"max-length": 1}}],
+}
+
+
+def killed(started: Broker) -> None:
+    os.kill(started.process.pid, signal.SIGKILL)
+    started.process.wait()
+
+
+def declare(port: int) -> None:
+    """Durable things, and transient ones beside them."""
+    channel = connect(port, "u", "p", "v").channel()
+    for name, durable in (("kept", True), ("lost", False)):
+        channel.exchange_declare(name, "topic", durable=durable, arguments={"x": 1})
+        channel.queue_declare(name, durable=durable, arguments={"x-max-length": 5})
+    channel.queue_declare("limited", durable=True)
+    channel.queue_declare("deleted", durable=True)
+    channel.queue_declare("own", exclusive=True, durable=True)
+    for source in ("kept", "lost"):
+        for destination in ("kept", "lost", "limited"):
+            channel.queue_bind(destination, source, f"{source}.{destination}")
+    channel.exchange_bind("amq.fanout", "kept", "to.exchange")
+    channel.queue_bind("limited", "kept", "unbound")
+    channel.queue_unbind("limited", "kept", "unbound")
+    channel.queue_delete("deleted")
+
+
+def exists(port: int, kind: str, name: str) -> bool:
+    channel = connect(port, "u", "p", "v").channel()
+    try:
+        if kind == "queue":
+            channel.queue_declare(name, passive=True)
+        else:
+            channel.exchange_declare(name, passive=True)
+    except pika.exceptions.ChannelClosedByBroker as closed:
+        return closed.reply_code != 404
+    return True
+
+
+def arrived(port: int, exchange: str, key: str, queue: str) -> int:
+    """How many messages with `key` arrive in `queue`, out of two."""
+    channel = connect(port, "u", "p", "v").channel()
+    channel.queue_purge(queue)
+    for _ in range(2):
+        channel.basic_publish(exchange, key, b"")
+    return int(channel.queue_declare(queue, passive=True).method.message_count)
+
+
+def declare_much(channel: pika.adapters.blocking_connection.BlockingChannel) -> None:
+    for number in range(1_000):
+        channel.queue_declare(f"q{number}", durable=True, arguments={"x-filling": "x" * 10_000})
+
+
+def check(port: int) -> None:
+    assert [name for name in ("kept", "lost") if exists(port, "exchange", name)] == ["kept"]
+    names = ("kept", "lost", "limited", "deleted", "own")
+    assert [name for name in names if exists(port, "queue", name)] == ["kept", "limited"]
+    assert arrived(port, "kept", "kept.kept", "kept") == 2
+    # The policy holds as well.
+    assert arrived(port, "kept", "kept.limited", "limited") == 1
+    assert arrived(port, "kept", "unbound", "limited") == 0
+    channel = connect(port, "u", "p", "v").channel()
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker) as caught:
+        channel.queue_declare("kept", durable=True, arguments={"x-max-length": 6})
+    assert "inequivalent arg 'x-max-length'" in caught.value.reply_text
+
+
+def test_what_was_declared_durable_is_there_after_a_kill_and_after_a_stop(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    definitions = tmp_path / "definitions.json"
+    definitions.write_text(json.dumps(DEFINITIONS))
+    with broker("--data-dir", data, WARREN_LOAD_DEFINITIONS=str(definitions)) as started:
+        declare(started.port)
+        killed(started)
+    for _ in range(2):
+        with broker("--data-dir", data) as again:
+            # Nobody is new where somebody is.
+            assert get(again.ports["http"], "/api/whoami", "guest:guest")[0] == 401
+            check(again.port)
+            assert again.stop() == 0
+
+
+def test_a_full_disk_is_said_to_be_full(tmp_path: Path) -> None:
+    # The size that a file may have stands for the room of a disk; what is asked for must not fit.
+    data = tmp_path / "data"
+    with broker("--data-dir", str(data)) as started:
+        connection = connect(started.port)
+        channel = connection.channel()
+        channel.queue_declare("before", durable=True)
+        limit = (data / "metadata" / "metadata").stat().st_size + 1_000
+        _limit_files(started.process.pid, limit)
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as caught:
+            declare_much(channel)
+        assert caught.value.reply_text.startswith(
+            "INTERNAL_ERROR - cannot write the metadata: File too large"
+        )
+        connect(started.port).channel().queue_declare("transient")
+        killed(started)
+    with broker("--data-dir", str(data)) as again:
+        connect(again.port).channel().queue_declare("before", passive=True)
+
+
+def test_a_damaged_file_is_named_and_skipped_only_if_that_is_wished(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with broker("--data-dir", str(data)) as started:
+        assert started.stop() == 0
+    file = data / "metadata" / "metadata"
+    octets = bytearray(file.read_bytes())
+    octets[octets.index(b"PutUser")] ^= 1
+    file.write_bytes(octets)
+    status, errors = refusal("--data-dir", str(data))
+    assert status == 1
+    assert "a record is damaged" in errors.splitlines()[-1]
+    assert str(data / "metadata") in errors.splitlines()[-1]
+    with broker("--data-dir", str(data), WARREN_METADATA_SKIP_DAMAGE="true") as started:
+        assert any("a record is damaged" in line for line in started.lines)
+
+
+def _limit_files(process: int, size: int) -> None:
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (size, size))
