@@ -99,6 +99,26 @@ def test_what_was_declared_durable_is_there_after_a_kill_and_after_a_stop(tmp_pa
             assert again.stop() == 0
 
 
+def test_messages_are_in_the_queue_that_they_were_in_and_not_in_another_of_its_name(tmp_path: Path) -> None:
+    persistent = pika.BasicProperties(delivery_mode=2)
+    with broker("--data-dir", str(tmp_path)) as started:
+        channel = connect(started.port).channel()
+        channel.confirm_delivery()
+        for name in ("stays", "made anew"):
+            channel.queue_declare(name, durable=True)
+            channel.basic_publish("", name, b"x", persistent)
+        channel.queue_delete("made anew")
+        channel.queue_declare("made anew", durable=True)
+        killed(started)
+    with broker("--data-dir", str(tmp_path)) as again:
+        channel = connect(again.port).channel()
+        counts = {
+            name: channel.queue_declare(name, passive=True).method.message_count
+            for name in ("stays", "made anew")
+        }
+    assert counts == {"stays": 1, "made anew": 0}
+
+
 def test_a_full_disk_is_said_to_be_full(tmp_path: Path) -> None:
     # The size that a file may have stands for the room of a disk; what is asked for must not fit.
     data = tmp_path / "data"
