@@ -26,7 +26,7 @@ cdef class Subscriber:
     cdef list _held_cancels
 
     cpdef settle(self, uint64_t tag, bint multiple, int how)
-    @cython.locals(was_limited=bint, delivery=Delivery, consumer=Subscription, waiting=list, queues=list)
+    @cython.locals(was_limited=bint, delivery=Delivery, consumer=Subscription, waiting=dict, queues=dict)
     cpdef settle_all(self, list deliveries, int how)
     @cython.locals(consumer=Subscription, queue=ClassicQueue)
     cpdef resume(self)
