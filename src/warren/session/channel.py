@@ -19,6 +19,7 @@ from warren.errors import (
 )
 from warren.limits import DECLARATION_WORK, METHOD_WORK
 from warren.queues.queue import QueueHost
+from warren.session import consuming, declarations
 from warren.session.closing import close_text
 from warren.session.confirms import Confirms
 from warren.session.consuming import Consuming
@@ -211,15 +212,16 @@ class Channel:
     def _dispatch(self, method: Method) -> None:
         self._host.work += _METHOD_WORK
         handler = _HANDLERS.get(type(method))
-        if handler is not None:
-            handler(self, method)
-        elif self._consuming.handles(method):
-            self._consuming.handle(method)
-        elif self._declarations.handles(method):
-            self._host.work += _DECLARATION_WORK
-            self._run(self._declarations.handle(method))
-        else:
+        if handler is None:
             raise CommandInvalid("unimplemented method")
+        handler(self, method)
+
+    def _consume(self, method: Method) -> None:
+        self._consuming.handle(method)
+
+    def _declare(self, method: Method) -> None:
+        self._host.work += _DECLARATION_WORK
+        self._run(self._declarations.handle(method))
 
     def _run(self, coroutine: Coroutine[Pending, None, None]) -> None:
         """Run a handler as far as it goes at once."""
@@ -356,6 +358,8 @@ class ChannelParts:
 
 
 _HANDLERS: dict[type[Method], Callable[[Channel, Any], None]] = {
+    **dict.fromkeys(consuming.HANDLERS, Channel._consume),
+    **dict.fromkeys(declarations.HANDLERS, Channel._declare),
     methods.ChannelOpen: Channel._open,
     methods.ChannelClose: Channel._close,
     methods.ChannelFlow: Channel._flow,

@@ -48,13 +48,9 @@ class Consuming:
         self._random_octets = context.random_octets
         self._check_timeouts = context.check_timeouts
 
-    def handles(self, method: Method) -> bool:
-        """True for the methods of this half."""
-        return type(method) in _HANDLERS
-
     def handle(self, method: Method) -> None:
         """Obey `method`."""
-        _HANDLERS[type(method)](self, method)
+        HANDLERS[type(method)](self, method)
 
     def _qos(self, method: methods.BasicQos) -> None:
         if method.prefetch_size:
@@ -139,7 +135,7 @@ class ConsumeContext:
     check_timeouts: Callable[[int | None], None]
 
 
-_HANDLERS: dict[type[Method], Callable[[Consuming, Any], None]] = {
+HANDLERS: dict[type[Method], Callable[[Consuming, Any], None]] = {
     methods.BasicQos: Consuming._qos,
     methods.BasicConsume: Consuming._consume,
     methods.BasicCancel: Consuming._cancel,

@@ -25,15 +25,11 @@ class Declarations:
         self._subscriber = subscriber
         self._rules = rules
 
-    def handles(self, method: Method) -> bool:
-        """True for the methods of this half."""
-        return type(method) in _HANDLERS
-
     async def handle(self, method: Any) -> None:
         """Obey `method`, and answer unless it says no-wait."""
         self._subscriber.hold_cancels()
         try:
-            answer = await _HANDLERS[type(method)](self, method)
+            answer = await HANDLERS[type(method)](self, method)
             if not getattr(method, "no_wait", False):
                 self._subscriber.outbox.method(self._subscriber.channel_number, answer)
         finally:
@@ -77,7 +73,7 @@ class Declarations:
         return methods.QueueDeleteOk(await self._declaring.delete_queue(self._requester, method))
 
 
-_HANDLERS: dict[type[Method], Callable[[Declarations, Any], Awaitable[Method]]] = {
+HANDLERS: dict[type[Method], Callable[[Declarations, Any], Awaitable[Method]]] = {
     methods.ExchangeDeclare: Declarations._declare_exchange,
     methods.ExchangeDelete: Declarations._delete_exchange,
     methods.ExchangeBind: Declarations._bind_exchange,
