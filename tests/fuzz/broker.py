@@ -2,6 +2,7 @@
 
 import struct
 import traceback
+from collections.abc import Callable
 
 from warren.metadata.commands import PutUser, PutVhost, SetPermissions
 from warren.metadata.machine import Metadata
@@ -95,11 +96,17 @@ class Broker:
             SetPermissions(user="guest", vhost="/", configure=EVERYTHING, write=EVERYTHING, read=EVERYTHING)
         )
         handshake = HandshakeSettings(server_properties={})
-        world = World(random_octets=bytes, report=self.note)
+        world = World(random_octets=bytes, later=self.later, report=self.note)
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake), world)
-        self.domain = Domain.open("/", metadata, local, DomainWorld(random_octets=bytes, now=0))
+        self.domain = Domain.open(
+            "/", metadata, local, DomainWorld(random_octets=bytes, later=self.later, now=0)
+        )
         self.server.domains["/"] = self.domain
         self.wake = Sleeper()
+
+    def later(self, action: Callable[[int], None]) -> None:
+        """There is nobody else whose turn it could be."""
+        action(0)
 
     def note(self, line: str) -> None:
         """Keep what nobody expected, with where it came from."""

@@ -251,7 +251,7 @@ def any_command(chance: random.Random) -> Command:
         *[Unbind(**binding)] * 2,
         DeleteQueue(vhost=vhost, name=one),
         DeleteQueue(vhost=vhost, name=one),
-        DeleteExclusiveQueues(vhost=vhost, owner="c"),
+        DeleteExclusiveQueues(vhost=vhost, owner="c", count_max=2),
         DeleteExchange(vhost=vhost, name=one, if_unused=chance.random() < 0.5),
     ]
     if chance.random() < 0.03:

@@ -172,7 +172,7 @@ def _topology_concern(metadata: Metadata, command: TopologyCommand) -> Concern:
         case DeleteExclusiveQueues():
             changed.append(("owner", vhost, command.owner))
             if record is not None:
-                names = record.topology.exclusive_to(command.owner)
+                names, _ = record.topology.exclusive_part(command)
                 changed += [("queue", vhost, name) for name in names]
         case Bind() | Unbind():
             changed.append(("binding", vhost, binding_of(command)))
@@ -207,8 +207,8 @@ def _removed_by(topology: Topology, command: TopologyCommand) -> list[BindingRec
         case DeleteQueue():
             return topology.bindings_to_queue(command.name)
         case DeleteExclusiveQueues():
-            names = topology.exclusive_to(command.owner)
-            return [binding for name in names for binding in topology.bindings_to_queue(name)]
+            _, bindings = topology.exclusive_part(command)
+            return bindings
         case DeleteExchange():
             bindings = topology.bindings_to_exchange(command.name)
             return [binding for binding in bindings if binding.source != command.name]

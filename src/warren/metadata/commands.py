@@ -18,6 +18,8 @@ class Outcome(Enum):
     # It was there before, perhaps otherwise than asked: the asker compares.
     EXISTING = "existing"
     MISSING = "missing"
+    # So much was done as was asked for at once, and there is more to do.
+    PARTLY = "partly"
     REFUSED = "refused"
 
 
@@ -32,6 +34,7 @@ class Reply:
 DONE = Reply()
 EXISTING = Reply(Outcome.EXISTING)
 MISSING = Reply(Outcome.MISSING)
+PARTLY = Reply(Outcome.PARTLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,10 +266,14 @@ class DeleteQueue(VhostCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteExclusiveQueues(VhostCommand):
-    """Delete the queues that are exclusive to the connection `owner`, which is gone."""
+    """Delete the queues that are exclusive to the connection `owner`, which is gone.
+
+    PARTLY once it was `count_max` queues and bindings.
+    """
 
     vhost: str
     owner: str
+    count_max: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

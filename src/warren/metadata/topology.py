@@ -7,12 +7,14 @@ Invariants:
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from warren.metadata.commands import (
     DONE,
     EXISTING,
     MISSING,
+    PARTLY,
     Bind,
     DeclareExchange,
     DeclareQueue,
@@ -135,10 +137,12 @@ class Topology:
         return DONE
 
     def delete_exclusive(self, command: DeleteExclusiveQueues, is_cascading: bool = True) -> Reply:
-        """Delete what is exclusive to a connection, as `delete_queue` does."""
-        for name in self.exclusive_to(command.owner):
+        """Delete what is exclusive to a connection, as `delete_queue` does, the eldest first."""
+        names, bindings = self.exclusive_part(command)
+        self._remove(bindings, is_cascading=is_cascading)
+        for name in names:
             self._delete_queue(name, is_cascading=is_cascading)
-        return DONE
+        return PARTLY if command.owner in self._exclusive else DONE
 
     def bind(self, command: Bind) -> Reply:
         """Add a binding; MISSING if one of its ends is."""
@@ -210,6 +214,21 @@ class Topology:
     def exclusive_to(self, owner: str) -> list[str]:
         """The names of the queues that are exclusive to the connection `owner`."""
         return list(self._exclusive.get(owner, ()))
+
+    def exclusive_part(self, command: DeleteExclusiveQueues) -> tuple[list[str], list[BindingRecord]]:
+        """The queues that `command` deletes, and the bindings that it removes, perhaps of one queue more."""
+        names: list[str] = []
+        bindings: list[BindingRecord] = []
+        left = command.count_max
+        for name in self._exclusive.get(command.owner, ()):
+            found = list(islice(self._to_queue.get(name), left))
+            bindings += found
+            left -= len(found)
+            if not left:
+                break
+            names.append(name)
+            left -= 1
+        return names, bindings
 
     def _to(self, binding: BindingRecord) -> Groups[BindingRecord]:
         return self._to_queue if binding.is_to_queue else self._to_exchange

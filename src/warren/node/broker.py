@@ -10,6 +10,7 @@ from pathlib import Path
 from warren.access.authenticate import AuthenticationSettings, Authenticator
 from warren.access.passwords import hash_password
 from warren.errors import ConnectionForced
+from warren.limits import CLOSED_PER_TURN
 from warren.metadata.commands import Command, Outcome
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DefinitionsError, imported
@@ -25,6 +26,7 @@ from warren.node.refusal import BootRefused
 from warren.node.storage import Storage
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_octets
+from warren.runtime.turns import Turns
 from warren.session.domain import Domain, DomainWorld
 from warren.session.gate import Gate
 from warren.session.greeting import server_properties
@@ -47,6 +49,7 @@ class Broker:
         self._config = config
         self._clock = clock
         self._expiries: dict[str, VhostExpiry] = {}
+        self._turns = Turns(clock)
         self.name = name
         self.cluster_name = config.get(settings.CLUSTER_NAME) or name
         self._journaling = journaling
@@ -59,7 +62,7 @@ class Broker:
         self.server = Server(
             Gate(self.metadata, self._authenticator(), lambda: self.server, logger.warning),
             self._session_settings(),
-            World(random_octets=random_octets, report=_report),
+            World(random_octets=random_octets, later=self._turns.later, report=_report),
         )
         for vhost in self.metadata.vhosts.by_name:
             self._open(vhost)
@@ -101,7 +104,7 @@ class Broker:
             self._dismiss(lambda user, _: user == event.user, f"user '{event.user}' is deleted")
 
     def _open(self, vhost: str) -> None:
-        world = DomainWorld(random_octets=random_octets, now=self._clock.now())
+        world = DomainWorld(random_octets=random_octets, later=self._turns.later, now=self._clock.now())
         domain = Domain.open(vhost, self.metadata, self.proposals, world)
         self.server.domains[vhost] = domain
         self._expiries[vhost] = VhostExpiry(domain.vhost, self._clock)
@@ -109,16 +112,26 @@ class Broker:
             self._storage.open(domain)
 
     def _dismiss(self, is_meant: Callable[[str, str], bool], reason: str) -> None:
-        """Close connections by their user and virtual host, once the change that caused it is complete."""
+        """Close connections by their user and virtual host, turn by turn.
 
-        def close() -> None:
-            for connection in list(self.server.connections):
-                assert connection.login is not None
-                assert connection.domain is not None
-                if is_meant(connection.login.user, connection.domain.vhost.name):
-                    connection.close(ConnectionForced(reason))
+        That begins when the change that caused it is complete.
+        """
+        meant = [
+            connection
+            for connection in self.server.connections
+            if connection.login is not None
+            and connection.domain is not None
+            and is_meant(connection.login.user, connection.domain.vhost.name)
+        ]
 
-        asyncio.get_running_loop().call_soon(close)
+        def close(_: int) -> None:
+            for connection in meant[-CLOSED_PER_TURN:]:
+                connection.close(ConnectionForced(reason))
+            del meant[-CLOSED_PER_TURN:]
+            if meant:
+                self._turns.later(close)
+
+        self._turns.later(close)
 
     def _authenticator(self) -> Authenticator:
         users = self._config.family(settings.LOOPBACK_USERS)

@@ -30,6 +30,7 @@ cdef class Connection:
     cdef int64_t _now
     cdef bint _is_open
     cdef bint _is_deaf
+    cdef bint _is_leaving
     cdef int64_t _octets_received
     cdef bytes _greeting
     cdef object _handshake

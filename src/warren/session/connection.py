@@ -43,6 +43,7 @@ _HEARTBEAT = HEARTBEAT
 _METHOD = METHOD
 _CHANNEL_OPEN = methods.ChannelOpen.index
 _CHANNEL_OPEN_OK = methods.ChannelOpenOk().encode()
+_CLOSE_OK = methods.ConnectionCloseOk().encode()
 # Time is told in steps of about this, so looking more often shows nothing new (ms).
 _TIMEOUT_CHECK_MS_MIN = 100
 # After a broken frame, frames cannot be told apart any more: only this one is looked for.
@@ -63,8 +64,8 @@ class Connection:
 
     __slots__ = (
         "_channel", "_channels", "_closing_deadline", "_greeting", "_handshake", "_heartbeat", "_is_deaf",
-        "_is_open", "_now", "_octets_received", "_reader", "_timeout_check", "_timeout_interval", "_vhost",
-        "_waiting", "_wake", "changes",
+        "_is_leaving", "_is_open", "_now", "_octets_received", "_reader", "_timeout_check",
+        "_timeout_interval", "_vhost", "_waiting", "_wake", "changes",
         "connected_at",
         "domain", "has_more", "id", "login", "outbox", "peer", "server", "state", "throttle",
     )  # fmt: skip
@@ -91,6 +92,8 @@ class Connection:
         self._vhost: VirtualHost = None  # type: ignore[assignment]
         self._is_open = False
         self._is_deaf = False
+        # True while its exclusive queues are deleted.
+        self._is_leaving = False
         self._octets_received = 0
         self._greeting = b""
         self._handshake: Handshake | None = Handshake(server.gate, peer, server.offer, now)
@@ -243,12 +246,15 @@ class Connection:
         self._wake.output_ready()
 
     def lost(self, now: int) -> None:
-        """The socket is gone; what it had brought is obeyed all the same."""
-        while self.has_more:
+        """The socket is gone; what it had brought is obeyed all the same, turn by turn."""
+        if self.has_more:
             self.go_on(now)
         self._now = now
-        self._release()
-        self._finish()
+        if self.has_more:
+            self.server.later(self.lost)
+        else:
+            self._release(b"")
+            self._finish()
 
     def _receive_early(self, data: bytes) -> None:
         """Octets before the connection is open, or after it began to close."""
@@ -393,10 +399,9 @@ class Connection:
         method = decode_method(reader.payload())
         if isinstance(method, methods.ConnectionClose):
             # The client closes the socket; until then it may say so again, as RabbitMQ lets it.
-            self._release()
-            self.outbox.method(0, methods.ConnectionCloseOk())
             self.state = State.CLOSING
             self._closing_deadline = self._now + limits.CLOSING_MS
+            self._release(_CLOSE_OK)
         elif isinstance(method, methods.ConnectionUpdateSecret):
             self._update_secret(method)
         else:
@@ -414,8 +419,8 @@ class Connection:
         index = _index_of(reader)
         if index == methods.ConnectionCloseOk.index:
             self._finish()
-        elif index == methods.ConnectionClose.index:
-            self.outbox.method(0, methods.ConnectionCloseOk())
+        elif index == methods.ConnectionClose.index and not self._is_leaving:
+            self.outbox.payload(0, _CLOSE_OK)
 
     def _check_heartbeat(self, reader: FrameReader) -> None:
         if reader.channel:
@@ -432,7 +437,7 @@ class Connection:
                 self.outbox.raw(HEARTBEAT_FRAME)
             elif pulse is Pulse.DEAD:
                 self.server.report(f"missed heartbeats from connection {self.peer.name}")
-                self._release()
+                self._release(b"")
                 self._finish()
                 return
         if self._timeout_check is not None and now >= self._timeout_check:
@@ -468,7 +473,7 @@ class Connection:
             self._is_deaf = True
             return
         self._handshake = None
-        self._release()
+        self._release(b"")
         index = error.method_index or 0
         close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
         self.outbox.method(0, close)
@@ -477,8 +482,8 @@ class Connection:
         wait = limits.BROKEN_CLOSING_MS if self._is_deaf else limits.CLOSING_MS
         self._closing_deadline = self._now + wait
 
-    def _release(self) -> None:
-        """Nothing of this connection is left in the virtual host."""
+    def _release(self, answer: bytes) -> None:
+        """Leave nothing of this connection in the virtual host; `answer` is sent when that is done."""
         if not self._is_open:
             return
         self._is_open = False
@@ -491,8 +496,15 @@ class Connection:
         self._channels.clear()
         self._channel = None
         self.server.closed(self)
+        run(self._leave(answer))
+
+    async def _leave(self, answer: bytes) -> None:
         assert self.domain is not None
-        run(self.domain.declaring.remove_exclusive(self.id))
+        self._is_leaving = True
+        await self.domain.declaring.remove_exclusive(self.id)
+        self._is_leaving = False
+        if answer:
+            self.outbox.payload(0, answer)
 
     def _finish(self) -> None:
         self.changes += 1

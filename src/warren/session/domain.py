@@ -16,7 +16,7 @@ from warren.routing.router import Router
 from warren.session.handshake import Handshake
 from warren.store.recovery import Recovered
 from warren.vhost.declaring import Declaring
-from warren.vhost.errand import run
+from warren.vhost.errand import Later, run
 from warren.vhost.topology import LiveParts, Topology
 from warren.vhost.vhost import VirtualHost
 from warren.vhost.wiring import Wiring
@@ -72,7 +72,11 @@ class Domain:
             return queue
 
         parts = LiveParts(
-            router=router, queues=vhost.queues, make_queue=make_queue, random_octets=world.random_octets
+            router=router,
+            queues=vhost.queues,
+            make_queue=make_queue,
+            random_octets=world.random_octets,
+            later=world.later,
         )
         topology = Topology(metadata, name, parts)
         declaring = Declaring(metadata, proposals, topology, world.random_octets)
@@ -130,6 +134,7 @@ class DomainWorld:
     """What a virtual host needs from above the waterline."""
 
     random_octets: Callable[[int], bytes]
+    later: Later
     now: int
 
 

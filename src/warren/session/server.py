@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from warren import limits
 from warren.session.gate import Gate
 from warren.session.handshake import HandshakeSettings, Offer
+from warren.vhost.errand import Later
 
 if TYPE_CHECKING:
     from warren.session.connection import Connection
@@ -28,7 +29,7 @@ class Server:
 
     __slots__ = (
         "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "blocked_reason",
-        "connections", "domains", "gate", "offer", "random_octets", "report", "settings",
+        "connections", "domains", "gate", "later", "offer", "random_octets", "report", "settings",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, settings: SessionSettings, world: "World") -> None:
@@ -38,6 +39,7 @@ class Server:
         # The virtual hosts that are alive, by name.
         self.domains: dict[str, Domain] = {}
         self.random_octets = world.random_octets
+        self.later = world.later
         self.report = world.report
         # Why publishers are held up now, as connection.blocked says it; empty when they are not.
         self.blocked_reason = ""
@@ -100,6 +102,7 @@ class World:
     """What the sessions need from above the waterline."""
 
     random_octets: Callable[[int], bytes]
+    later: Later
     # Told what went wrong that nobody expected, in one line.
     report: Callable[[str], None]
 

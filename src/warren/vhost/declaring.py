@@ -17,6 +17,7 @@ from warren.errors import (
     ResourceError,
     ResourceLocked,
 )
+from warren.limits import REMOVED_PER_TURN
 from warren.metadata.commands import DeclareQueue, DeleteExclusiveQueues, DeleteQueue, Outcome
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
@@ -26,6 +27,7 @@ from warren.model import arguments as queue_arguments
 from warren.model.arguments import KIND_ARGUMENTS, QUEUE_KINDS, QUEUE_TYPE, Arguments, queue_kind
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.names import GENERATED_OCTETS, RESERVED_PREFIX, QueueName, generated_name, stripped
+from warren.vhost.errand import NextTurn
 from warren.vhost.requester import Requester
 from warren.vhost.topology import LiveQueue, Q, Topology
 from warren.wire import methods
@@ -97,11 +99,12 @@ class Declaring(Generic[Q]):
         return count
 
     async def remove_exclusive(self, connection: str) -> None:
-        """Delete the queues that were exclusive to `connection`, which is gone."""
-        command = DeleteExclusiveQueues(vhost=self._vhost, owner=connection)
+        """Delete the queues that were exclusive to `connection`, which is gone; many of them turn by turn."""
+        command = DeleteExclusiveQueues(vhost=self._vhost, owner=connection, count_max=REMOVED_PER_TURN)
         # An exchange may go along that the disk has to forget, and cannot: nobody is left to be told.
         with suppress(InternalError, ResourceError):
-            await self._proposals.propose(command)
+            while (await self._proposals.propose(command)).outcome is Outcome.PARTLY:
+                await NextTurn(self._topology.later)
 
     def live_queue(self, requester: Requester, name: str) -> Q:
         """The queue `name`, which the user may read and which belongs to no other connection."""

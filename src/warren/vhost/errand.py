@@ -1,11 +1,14 @@
 """Runs a coroutine of ours without a loop: as far as it goes now, and on when what it waits for is there.
 
 Below the waterline nothing knows of asyncio. What a coroutine yields is any future, since all of them can
-call back; on a node that agrees with itself alone, none ever yields.
+call back. On a node that agrees with itself alone, only those yield that have more than a turn's work to do.
 """
 
-from collections.abc import Callable, Coroutine
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Generator
+from typing import Protocol, TypeAlias
+
+# Port: has an action called in a later turn, with the time (ms), after everybody else had theirs.
+Later: TypeAlias = Callable[[Callable[[int], None]], None]
 
 
 class Pending(Protocol):
@@ -13,6 +16,22 @@ class Pending(Protocol):
 
     def add_done_callback(self, callback: Callable[[object], None], /) -> object:
         """Call `callback` once, when the answer is there."""
+
+
+class NextTurn:
+    """Awaited, it is over when everybody else had a turn."""
+
+    __slots__ = ("_later",)
+
+    def __init__(self, later: Later) -> None:
+        self._later = later
+
+    def __await__(self) -> Generator["NextTurn", None, None]:
+        yield self
+
+    def add_done_callback(self, callback: Callable[[object], None], /) -> None:
+        """Call `callback` in the next turn."""
+        self._later(lambda _: callback(self))
 
 
 def step(coroutine: Coroutine[Pending, None, None]) -> Pending | None:

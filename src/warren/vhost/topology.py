@@ -6,8 +6,10 @@ of its events. Policies are applied here, since they bear on live things only.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
+from warren.limits import REMOVED_PER_TURN
 from warren.metadata.events import (
     BindingAdded,
     BindingRemoved,
@@ -26,6 +28,7 @@ from warren.model.arguments import Definition, QueueSettings, exchange_alternate
 from warren.routing.exchange import Binding, ExchangeSettings
 from warren.routing.router import Router
 from warren.routing.types import exchange_type
+from warren.vhost.errand import Later, NextTurn, run
 
 
 class LiveQueue(Protocol):
@@ -75,12 +78,13 @@ class LiveParts(Generic[Q]):
     queues: dict[str, Q]
     make_queue: Callable[[QueueRecord, QueueSettings], Q]
     random_octets: Callable[[int], bytes]
+    later: Later
 
 
 class Topology(Generic[Q]):
     """Makes and removes what lives in a vhost as the metadata says."""
 
-    __slots__ = ("_is_closed", "_metadata", "_parts", "queues", "router", "vhost")
+    __slots__ = ("_is_closed", "_metadata", "_parts", "later", "queues", "router", "vhost")
 
     def __init__(self, metadata: Metadata, vhost: str, parts: LiveParts[Q]) -> None:
         self._metadata = metadata
@@ -88,19 +92,25 @@ class Topology(Generic[Q]):
         self.vhost = vhost
         self.router = parts.router
         self.queues = parts.queues
+        self.later = parts.later
         self._is_closed = False
         self._recover()
         metadata.listen(self._heed, vhost=vhost)
 
     def close(self) -> None:
-        """Hear nothing more, and end every queue; a second time does nothing."""
+        """Hear nothing more, and end every queue, many of them turn by turn; a second time does nothing."""
         if self._is_closed:
             return
         self._is_closed = True
         self._metadata.ignore(self._heed, vhost=self.vhost)
-        for queue in self.queues.values():
-            queue.delete()
-        self.queues.clear()
+        run(self._end_queues())
+
+    async def _end_queues(self) -> None:
+        while self.queues:
+            for name in list(islice(self.queues, REMOVED_PER_TURN)):
+                self.queues.pop(name).delete()
+            if self.queues:
+                await NextTurn(self.later)
 
     def _recover(self) -> None:
         """Make what exists already, as after a restart."""

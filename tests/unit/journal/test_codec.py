@@ -59,6 +59,7 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
     str: text,
     str | None: st.none() | text,
     bool: st.booleans(),
+    int: st.integers(0),
     bytes: octets,
     tuple[str, ...]: st.lists(text, max_size=3).map(tuple),
     Json: json,

@@ -7,6 +7,7 @@ from warren.metadata.commands import (
     DONE,
     EXISTING,
     MISSING,
+    PARTLY,
     Bind,
     Command,
     DeclareExchange,
@@ -210,8 +211,22 @@ def test_a_queue_that_survives_goes_by_the_index_of_its_declaration(metadata: Me
 def test_the_exclusive_queues_of_a_connection_go_together(apply: Apply, metadata: Metadata) -> None:
     for name, owner in (("a", "c"), ("b", "c"), ("other", "d"), ("shared", None)):
         apply(DeclareQueue(vhost="v", name=name, owner=owner))
-    assert apply(DeleteExclusiveQueues(vhost="v", owner="c")) is DONE
+    assert apply(DeleteExclusiveQueues(vhost="v", owner="c", count_max=9)) is DONE
     assert list(topology_of(metadata).queues) == ["other", "shared"]
+
+
+def test_exclusive_queues_go_with_their_bindings_so_many_at_once(apply: Apply, metadata: Metadata) -> None:
+    for number in range(3):
+        apply(DeclareQueue(vhost="v", name=f"q{number}", owner="c"))
+    for number in range(5):
+        apply(Bind(vhost="v", source="amq.topic", destination="q1", routing_key=str(number)))
+    topology = topology_of(metadata)
+    left = []
+    while apply(DeleteExclusiveQueues(vhost="v", owner="c", count_max=3)) is PARTLY:
+        left.append((list(topology.queues), len(topology.bindings_to_queue("q1"))))
+    assert left == [(["q1", "q2"], 3), (["q1", "q2"], 0)]
+    assert not topology.queues
+    assert apply(DeleteExclusiveQueues(vhost="v", owner="c", count_max=3)) is DONE
 
 
 def test_orphans_are_what_goes_along(apply: Apply, metadata: Metadata) -> None:

@@ -147,6 +147,8 @@ class Broker:
 
     def __init__(self, **settings: object) -> None:
         self.reports: list[str] = []
+        # What waits for its turn.
+        self.turns: list[Callable[[int], None]] = []
         metadata = Metadata()
         self.proposals = SlowProposals(LocalProposals(metadata, lambda: 0))
         for command in (
@@ -156,10 +158,15 @@ class Broker:
         ):
             self.proposals.apply(command)
         handshake = HandshakeSettings(server_properties={})
-        world = World(random_octets=bytes, report=self.reports.append)
+        world = World(random_octets=bytes, later=self.turns.append, report=self.reports.append)
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake, **settings), world)
-        self.domain = Domain.open("/", metadata, self.proposals, DomainWorld(random_octets=bytes, now=0))
+        domain_world = DomainWorld(random_octets=bytes, later=self.turns.append, now=0)
+        self.domain = Domain.open("/", metadata, self.proposals, domain_world)
         self.server.domains["/"] = self.domain
+
+    def turn(self) -> None:
+        """Let what has waited longest have its turn."""
+        self.turns.pop(0)(0)
 
     def connect(self) -> "Client":
         """A client of which nothing was heard yet."""

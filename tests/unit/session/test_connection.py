@@ -7,6 +7,7 @@ from tests.unit.session.client import Broker, Client, call, frame, parse, public
 
 from warren import limits
 from warren.errors import ConnectionForced
+from warren.limits import REMOVED_PER_TURN
 from warren.session.connection import State
 from warren.session.heartbeat import HEARTBEAT_FRAME
 from warren.wire import methods
@@ -164,6 +165,56 @@ def test_a_lost_socket_leaves_nothing_behind() -> None:
     assert list(broker.domain.vhost.queues) == ["q"]
     assert broker.domain.vhost.queues["q"].consumer_count == 0
     assert (broker.server.channels_of("guest"), broker.server.connections_of("guest")) == (0, 0)
+
+
+def declared(broker: Broker, count: int) -> Client:
+    """A client with so many exclusive queues."""
+    client = broker.client()
+    client.ask(*(methods.QueueDeclare(queue=f"q{number}", exclusive=True) for number in range(count)))
+    return client
+
+
+def test_many_exclusive_queues_go_turn_by_turn_before_the_close_is_answered() -> None:
+    broker = Broker()
+    client, other = declared(broker, 3 * REMOVED_PER_TURN), broker.client()
+    assert client.ask(methods.ConnectionClose(), channel=0) == []
+    last = f"q{3 * REMOVED_PER_TURN - 1}"
+    lefts = []
+    while broker.turns:
+        lefts.append(len(broker.domain.vhost.queues))
+        [refused] = other.ask(methods.QueueDeclare(queue=last, passive=True))
+        assert refused.method.reply_code == 405
+        other.ask(methods.ChannelCloseOk(), methods.ChannelOpen())
+        assert client.ask(methods.ConnectionClose(), channel=0) == []
+        broker.turn()
+    assert lefts == [2 * REMOVED_PER_TURN, REMOVED_PER_TURN]
+    assert not broker.domain.vhost.queues
+    assert client.names() == ["connection.close-ok"]
+    [refused] = other.ask(methods.QueueDeclare(queue=last, passive=True))
+    assert refused.method.reply_code == 404
+
+
+def test_a_few_exclusive_queues_are_gone_when_the_close_is_answered() -> None:
+    broker = Broker()
+    client = declared(broker, REMOVED_PER_TURN - 1)
+    [heard] = client.ask(methods.ConnectionClose(), channel=0)
+    assert heard.method == methods.ConnectionCloseOk()
+    assert not broker.domain.vhost.queues
+
+
+def test_what_a_lost_client_had_sent_is_obeyed_turn_by_turn() -> None:
+    broker = Broker()
+    client = broker.client()
+    declares = [call(methods.QueueDeclare(queue=f"q{number}")) for number in range(3)]
+    client.connection.receive(b"".join(declares), 0)
+    client.connection.lost(0)
+    counts = [len(broker.domain.vhost.queues)]
+    while broker.turns:
+        broker.turn()
+        counts.append(len(broker.domain.vhost.queues))
+    assert counts == [2, 3]
+    assert client.connection.is_finished
+    assert not broker.server.connections
 
 
 @pytest.mark.parametrize("has_consumer", [False, True])

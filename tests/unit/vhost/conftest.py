@@ -1,6 +1,6 @@
 """A vhost with small real parts: metadata, router, and queues that only count."""
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -58,12 +58,18 @@ class LiveVhost:
     """Everything of one vhost, with users to ask as."""
 
     def __init__(self) -> None:
+        # What waits for its turn.
+        self.turns: list[Callable[[int], None]] = []
         self.metadata = Metadata()
         self.local = LocalProposals(self.metadata, lambda: 0)
         self.apply(PutVhost(name="v"))
         self.user("guest", ".*", ".*", ".*")
         parts = LiveParts(
-            router=Router("v"), queues={}, make_queue=CountingQueue, random_octets=lambda size: b"\xff" * size
+            router=Router("v"),
+            queues={},
+            make_queue=CountingQueue,
+            random_octets=lambda size: b"\xff" * size,
+            later=self.turns.append,
         )
         self.topology: Topology[CountingQueue] = Topology(self.metadata, "v", parts)
         self.declaring = Declaring(self.metadata, self.local, self.topology, parts.random_octets)

@@ -2,6 +2,7 @@
 
 from tests.unit.vhost.conftest import CountingQueue, LiveVhost
 
+from warren.limits import REMOVED_PER_TURN
 from warren.metadata.commands import (
     Bind,
     ClearPolicy,
@@ -30,13 +31,29 @@ def test_what_exists_before_is_made_at_the_start(live: LiveVhost) -> None:
     live.apply(Bind(vhost="v", source="x", destination="q", routing_key="#"))
     live.apply(Bind(vhost="v", source="amq.direct", destination="x", is_to_queue=False))
     parts: LiveParts[CountingQueue] = LiveParts(
-        router=Router("v"), queues={}, make_queue=CountingQueue, random_octets=bytes
+        router=Router("v"),
+        queues={},
+        make_queue=CountingQueue,
+        random_octets=bytes,
+        later=live.turns.append,
     )
     again = Topology(live.metadata, "v", parts)
     exchange = again.router.exchanges["x"]
     assert (exchange.bindings, exchange.alternate) == (1, "ae")
     assert again.queues["q"].settings.expires_ms == 5
     assert again.router.exchanges["amq.direct"].bindings == 1
+
+
+def test_the_queues_of_a_removed_vhost_end_turn_by_turn(live: LiveVhost) -> None:
+    for number in range(2 * REMOVED_PER_TURN + 1):
+        live.apply(DeclareQueue(vhost="v", name=f"q{number}"))
+    queues = list(live.queues.values())
+    live.apply(RemoveVhost(name="v"))
+    ended = [sum(queue.is_deleted for queue in queues)]
+    while live.turns:
+        live.turns.pop(0)(0)
+        ended.append(sum(queue.is_deleted for queue in queues))
+    assert ended == [REMOVED_PER_TURN, 2 * REMOVED_PER_TURN, 2 * REMOVED_PER_TURN + 1]
 
 
 def test_policies_are_applied_to_what_they_match_and_lifted_again(live: LiveVhost) -> None:

@@ -1,0 +1,31 @@
+"""What is too much for one turn of the loop: a piece of it in each, so that nobody waits for all of it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from warren.runtime.clock import Clock
+
+
+class Turns:
+    """Actions in the order in which they came, one in each turn of the loop."""
+
+    __slots__ = ("_clock", "_waiting")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: deque[Callable[[int], None]] = deque()
+
+    def later(self, action: Callable[[int], None]) -> None:
+        """Call `action` with the time (ms), once those that came before had their turns."""
+        self._waiting.append(action)
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        try:
+            self._waiting[0](self._clock.now())
+        finally:
+            self._waiting.popleft()
+            if self._waiting:
+                asyncio.get_running_loop().call_soon(self._run)

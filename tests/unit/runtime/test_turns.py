@@ -1,0 +1,59 @@
+"""One piece of what is too much in each turn of the loop."""
+
+import asyncio
+
+from warren.runtime.clock import Clock
+from warren.runtime.turns import Turns
+
+
+def test_each_turn_of_the_loop_has_one_action_in_the_order_of_asking() -> None:
+    async def work() -> None:
+        turns, done = Turns(Clock()), []
+        for name in "abc":
+            turns.later(lambda _, name=name: done.append(name))
+        seen = []
+        for _ in range(4):
+            await asyncio.sleep(0)
+            seen.append("".join(done))
+        assert seen == ["a", "ab", "abc", "abc"]
+
+    asyncio.run(work())
+
+
+def test_an_action_that_asks_again_comes_behind_the_others() -> None:
+    async def work() -> None:
+        turns, done = Turns(Clock()), []
+
+        def again(_: int) -> None:
+            done.append("again")
+            if len(done) < 4:
+                turns.later(again)
+
+        turns.later(again)
+        turns.later(lambda _: done.append("other"))
+        for _ in range(8):
+            await asyncio.sleep(0)
+        assert done == ["again", "other", "again", "again"]
+
+    asyncio.run(work())
+
+
+def test_an_action_that_fails_does_not_stop_the_others() -> None:
+    async def work() -> None:
+        failed: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: failed.append(context["exception"])
+        )
+        turns, done = Turns(Clock()), []
+        turns.later(broken)
+        turns.later(done.append)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert len(done) == 1
+        assert [type(error) for error in failed] == [ValueError]
+
+    asyncio.run(work())
+
+
+def broken(_: int) -> None:
+    raise ValueError
