@@ -13,7 +13,7 @@ what the allocator rounds up for the content, and 8 in its queue. What we give u
 id or a time in it, is an object more, of 33 octets beside its own.
 """
 
-from warren.wire.properties import BasicProperties
+from warren.wire.properties import BasicProperties, decode_headers
 from warren.wire.table import Value
 
 # Flags, from one walk over the property list.
@@ -84,7 +84,7 @@ class Message:
 
     def headers(self) -> dict[str, Value]:
         """Its headers table, decoded now; empty when it has none."""
-        return self.properties().headers or {} if self.flags & HAS_HEADERS else {}
+        return decode_headers(self.property_list) if self.flags & HAS_HEADERS else {}
 
     def with_property_list(self, property_list: bytes) -> "Message":
         """The same message with other properties, which mean the same to the broker."""

@@ -13,7 +13,7 @@ from warren.limits import CONSISTENT_HASH_WEIGHT_MAX
 from warren.model.groups import Groups
 from warren.model.message import Message
 from warren.model.terms import printed_value
-from warren.routing.exchange import Binding, Exchange
+from warren.routing.exchange import BY_KEY, BY_PROPERTIES, Binding, Exchange
 from warren.routing.hashing import SLOTS, destination_name, draw, key_slot, seed
 from warren.wire.table import encode_table
 
@@ -43,9 +43,9 @@ class ConsistentHashExchange(Exchange):
         self._weights: list[float] = []
 
     @property
-    def is_routed_by_key(self) -> bool:
-        """Unless it hashes a header or a property."""
-        return self._header is None and self._property is None
+    def decides(self) -> int:
+        """By the key, unless it hashes a header or a property."""
+        return BY_KEY if self._header is None and self._property is None else BY_PROPERTIES
 
     @staticmethod
     def validate_arguments(arguments: Mapping[str, object]) -> None:

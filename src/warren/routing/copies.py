@@ -20,6 +20,7 @@ _BCC = b"\x03BCC"
 
 def has_copies(property_list: bytes) -> bool:
     """False if `property_list` holds neither CC nor BCC for certain, without decoding it."""
+    # Not `in`, which first takes what it looks for for a number, and makes an exception of it.
     if property_list.find(b"CC") < 0:
         return False
     return property_list.find(_CC) >= 0 or property_list.find(_BCC) >= 0

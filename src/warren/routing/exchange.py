@@ -14,6 +14,12 @@ from warren.model.message import Message
 ALTERNATE_EXCHANGE = "alternate-exchange"
 
 
+# What the answer of an exchange depends on beside its bindings: the routing key; the properties of the
+# message as well; or more than can be known, so that the next message like it may go elsewhere.
+BY_KEY = 0
+BY_PROPERTIES = 1
+BY_CHANCE = 2
+
 # Shared by all bindings without arguments, since most have none.
 NO_ARGUMENTS: Mapping[str, object] = {}
 
@@ -92,9 +98,9 @@ class Exchange:
         self.prepare()
 
     @property
-    def is_routed_by_key(self) -> bool:
-        """The answer of `route` depends on the bindings and the key alone, so it may be kept."""
-        return True
+    def decides(self) -> int:
+        """BY_KEY, BY_PROPERTIES or BY_CHANCE: for which messages the answer of `route` may be kept."""
+        return BY_KEY
 
     @staticmethod
     def validate_arguments(arguments: Mapping[str, object]) -> None:

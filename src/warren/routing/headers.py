@@ -1,21 +1,23 @@
 """The headers exchange: by the message's headers instead of its routing key (0-9-1 §3.1.3.4).
 
-A binding's arguments are facts: "this header has this value", a pair, or, with a void value, "this header is
-there", its name.
+A binding's arguments are facts: "this header has this value" or, with a void value, "this header is there".
 A message states facts too, and a rule matches as sets do: `all` is a subset, `any` an intersection.
 Bindings with the same facts and mode share a rule. An `all` rule is filed under one of its facts, the one
 that the fewest rules are filed under; an `any` rule under each. So a message looks only at rules that share
-a fact with it, however many others there are.
+a fact with it, however many others there are, and of its headers only at those that a rule is filed under.
+
+    _filed   header ─▶ Drawer   present    rules filed under "the header is there"
+                                by_value   value ─▶ rules filed under "the header has this value"
 """
 
 from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
 
 from warren.errors import PreconditionFailed
-from warren.model.groups import Groups
-from warren.model.message import Message
+from warren.model.message import HAS_HEADERS, Message
 from warren.model.terms import printed_value
-from warren.routing.exchange import Binding, Exchange, fingerprint
+from warren.routing.exchange import BY_PROPERTIES, Binding, Exchange, fingerprint
+from warren.wire.properties import decode_some_headers
 from warren.wire.table import type_name
 
 # The argument that says how, and what it may say. With `-with-x`, headers that start with `x-` count too.
@@ -24,26 +26,35 @@ MATCH_MODES = ("all", "any", "all-with-x", "any-with-x")
 
 _RESERVED = "x-"
 _EMPTY = (dict, list)
+_HAS_HEADERS = HAS_HEADERS
+
+# In place of a value: any value will do.
+_PRESENT = object()
+# A header, and its value made comparable.
+Fact = tuple[str, Hashable]
 
 
 class HeadersExchange(Exchange):
     """To every binding whose facts agree with the message's headers; its routing key is ignored."""
 
-    __slots__ = ("_filed", "_members", "_rules")
+    __slots__ = ("_always", "_filed", "_rules", "_turn", "_wanted")
 
     type_name = "headers"
 
     def prepare(self) -> None:
         self._rules: dict[Rule, Rule] = {}
-        self._members: Groups[Binding] = Groups()
-        # The rules to look at when a message states a fact; under None, those that ask for nothing.
-        # Most facts have one rule: it stands there without a dict.
-        self._filed: dict[Hashable, Rule | dict[Rule, None]] = {}
+        self._filed: dict[str, Drawer] = {}
+        # The headers that rules ask for, each with their number; no other is decoded.
+        self._wanted: dict[str, int] = {}
+        # The rule that asks for nothing, and so is met by every message.
+        self._always: Rule | None = None
+        # The number of the message.
+        self._turn = 0
 
     @property
-    def is_routed_by_key(self) -> bool:
-        """Never: the same key may come with other headers."""
-        return False
+    def decides(self) -> int:
+        """By the headers: the same key may come with others."""
+        return BY_PROPERTIES
 
     def validate_binding(self, key: str, arguments: Mapping[str, object]) -> None:
         """Raise PreconditionFailed for an unknown mode; texts of RabbitMQ 3.10.8, measured."""
@@ -61,71 +72,154 @@ class HeadersExchange(Exchange):
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
         """The destinations of all rules that the headers of `message` satisfy."""
-        facts: list[Hashable] = [None]
-        for name, value in message.headers().items():
-            facts.append(name)
-            facts.append((name, comparable(value)))
-        stated = frozenset(facts)
-        matched: dict[Rule, None] = {}
-        for fact in facts:
-            filed = self._filed.get(fact)
-            if filed is not None:
-                for rule in filed if isinstance(filed, dict) else (filed,):
-                    if rule.is_any or rule.facts <= stated:
-                        matched[rule] = None
-        return [binding.destination for rule in matched for binding in self._members.get(rule)]
+        found: list[object] = []
+        if self._always is not None:
+            self._take(self._always, found)
+        if message.flags & _HAS_HEADERS and self._filed:
+            self._turn += 1
+            headers = decode_some_headers(message.property_list, self._wanted)
+            for name, value in headers.items():
+                drawer = self._filed.get(name)
+                if drawer is not None:
+                    if drawer.present is not None:
+                        self._try(drawer.present, headers, found)
+                    if drawer.by_value:
+                        filed = drawer.by_value.get(comparable(value))
+                        if filed is not None:
+                            self._try(filed, headers, found)
+        return found
+
+    def _try(self, filed: object, headers: dict[str, object], found: list[object]) -> None:
+        """Take the rules of one place that `headers` satisfy."""
+        if isinstance(filed, dict):
+            for rule in filed:
+                self._try_one(rule, headers, found)
+        else:
+            self._try_one(filed, headers, found)  # type: ignore[arg-type]
+
+    def _try_one(self, rule: "Rule", headers: dict[str, object], found: list[object]) -> None:
+        if rule.is_any:
+            if rule.turn != self._turn:
+                rule.turn = self._turn
+                self._take(rule, found)
+        elif rule.is_met_by(headers):
+            self._take(rule, found)
+
+    def _take(self, rule: "Rule", found: list[object]) -> None:
+        bindings = rule.bindings
+        if isinstance(bindings, dict):
+            found.extend([binding.destination for binding in bindings])
+        elif bindings is not None:
+            found.append(bindings.destination)
 
     def added(self, binding: Binding) -> None:
         asked = required(binding.arguments)
         rule = self._rules.get(asked)
         if rule is None:
             rule = self._rules[asked] = asked
-            if not rule.is_any:
-                rule.filed_under = min(rule.facts, key=self._crowd, default=None)
-            for fact in rule.places():
-                self._file(fact, rule)
-        self._members.add(rule, binding)
+            self._file(rule)
+        rule.add(binding)
 
     def removed(self, binding: Binding) -> None:
         rule = self._rules[required(binding.arguments)]
-        self._members.remove(rule, binding)
-        if self._members.size(rule):
+        rule.remove(binding)
+        if rule.bindings is not None:
             return
         del self._rules[rule]
-        for fact in rule.places():
-            filed = self._filed[fact]
-            if isinstance(filed, dict):
-                del filed[rule]
-            if not filed or filed is rule:
-                del self._filed[fact]
+        if rule is self._always:
+            self._always = None
+        for name, _ in rule.facts:
+            self._wanted[name] -= 1
+            if not self._wanted[name]:
+                del self._wanted[name]
+        for name, value in rule.places():
+            drawer = self._filed[name]
+            drawer.remove(value, rule)
+            if drawer.is_empty():
+                del self._filed[name]
 
-    def _file(self, fact: Hashable, rule: "Rule") -> None:
-        filed = self._filed.get(fact)
-        if filed is None:
-            self._filed[fact] = rule
-        elif isinstance(filed, dict):
+    def _file(self, rule: "Rule") -> None:
+        if not rule.is_any:
+            if not rule.facts:
+                self._always = rule
+                return
+            rule.file_under(min(rule.facts, key=self._crowd))
+        for name, _ in rule.facts:
+            self._wanted[name] = self._wanted.get(name, 0) + 1
+        for name, value in rule.places():
+            drawer = self._filed.get(name)
+            if drawer is None:
+                drawer = self._filed[name] = Drawer()
+            drawer.add(value, rule)
+
+    def _crowd(self, fact: Fact) -> int:
+        """How many rules are filed under `fact`."""
+        drawer = self._filed.get(fact[0])
+        return 0 if drawer is None else drawer.size(fact[1])
+
+
+class Drawer:
+    """The rules filed under one header. Most places have one rule: it stands there without a dict."""
+
+    __slots__ = ("by_value", "present")
+
+    def __init__(self) -> None:
+        self.present: Rule | dict[Rule, None] | None = None
+        self.by_value: dict[Hashable, Rule | dict[Rule, None]] = {}
+
+    def add(self, value: Hashable, rule: "Rule") -> None:
+        """File `rule` under `value`."""
+        filed = self._get(value)
+        if isinstance(filed, dict):
             filed[rule] = None
         else:
-            self._filed[fact] = {filed: None, rule: None}
+            self._put(value, rule if filed is None else {filed: None, rule: None})
 
-    def _crowd(self, fact: Hashable) -> int:
-        """How many rules are filed under `fact`."""
-        filed = self._filed.get(fact)
+    def remove(self, value: Hashable, rule: "Rule") -> None:
+        """Remove `rule`, which is filed under `value`."""
+        filed = self._get(value)
+        if isinstance(filed, dict) and len(filed) > 1:
+            del filed[rule]
+        else:
+            self._put(value, None)
+
+    def size(self, value: Hashable) -> int:
+        """How many rules are filed under `value`."""
+        filed = self._get(value)
         if filed is None:
             return 0
         return len(filed) if isinstance(filed, dict) else 1
 
+    def is_empty(self) -> bool:
+        """True when nothing is filed here."""
+        return self.present is None and not self.by_value
+
+    def _get(self, value: Hashable) -> "Rule | dict[Rule, None] | None":
+        return self.present if value is _PRESENT else self.by_value.get(value)
+
+    def _put(self, value: Hashable, filed: "Rule | dict[Rule, None] | None") -> None:
+        if value is _PRESENT:
+            self.present = filed
+        elif filed is None:
+            del self.by_value[value]
+        else:
+            self.by_value[value] = filed
+
 
 class Rule:
-    """What bindings with the same facts and mode have in common."""
+    """Bindings with the same facts and mode. Most rules have one: it stands there without a dict."""
 
-    __slots__ = ("_hash", "facts", "filed_under", "is_any")
+    __slots__ = ("_hash", "_others", "_place", "bindings", "facts", "is_any", "turn")
 
-    def __init__(self, is_any: bool, facts: frozenset[Hashable]) -> None:
+    def __init__(self, is_any: bool, facts: frozenset[Fact]) -> None:
         self.is_any = is_any
         self.facts = facts
-        # Of an `all` rule: the one of its facts that it is filed under, None if it has none.
-        self.filed_under: Hashable = None
+        # Of an `all` rule: the fact that it is filed under, and the others.
+        self._place: Fact | None = None
+        self._others: tuple[Fact, ...] = ()
+        self.bindings: Binding | dict[Binding, None] | None = None
+        # What an `any` rule was marked with last: the number of a message that it took.
+        self.turn = 0
         self._hash = hash((is_any, facts))
 
     def __eq__(self, other: object) -> bool:
@@ -134,9 +228,41 @@ class Rule:
     def __hash__(self) -> int:
         return self._hash
 
-    def places(self) -> Iterable[Hashable]:
+    def add(self, binding: Binding) -> None:
+        """Hold `binding`, which is none of those held."""
+        held = self.bindings
+        if isinstance(held, dict):
+            held[binding] = None
+        else:
+            self.bindings = binding if held is None else {held: None, binding: None}
+
+    def remove(self, binding: Binding) -> None:
+        """Hold `binding` no longer; `bindings` is None after the last."""
+        held = self.bindings
+        if isinstance(held, dict) and len(held) > 1:
+            del held[binding]
+        else:
+            self.bindings = None
+
+    def file_under(self, place: Fact) -> None:
+        """Be filed under `place`: a message that looks there states that fact."""
+        self._place = place
+        self._others = tuple(fact for fact in self.facts if fact[0] != place[0])
+
+    def places(self) -> Iterable[Fact]:
         """The facts that it is filed under."""
-        return self.facts if self.is_any else (self.filed_under,)
+        if self.is_any:
+            return self.facts
+        return () if self._place is None else (self._place,)
+
+    def is_met_by(self, headers: dict[str, object]) -> bool:
+        """True if `headers` state the other facts, too."""
+        for name, value in self._others:
+            if name not in headers:
+                return False
+            if value is not _PRESENT and comparable(headers[name]) != value:
+                return False
+        return True
 
 
 def required(arguments: Mapping[str, object]) -> Rule:
@@ -144,7 +270,7 @@ def required(arguments: Mapping[str, object]) -> Rule:
     mode = str(arguments.get(MATCH_ARGUMENT, "all"))
     counts_reserved = mode.endswith("-with-x")
     facts = frozenset(
-        name if value is None else (name, comparable(value))
+        (name, _PRESENT if value is None else comparable(value))
         for name, value in arguments.items()
         if not name.startswith(_RESERVED) or (counts_reserved and name != MATCH_ARGUMENT)
     )

@@ -7,7 +7,7 @@ here every destination that the router knows is one.
 from collections.abc import Iterable
 
 from warren.model.message import Message
-from warren.routing.exchange import Binding, Exchange
+from warren.routing.exchange import BY_CHANCE, Binding, Exchange
 
 _OCTETS = 8
 
@@ -24,9 +24,9 @@ class RandomExchange(Exchange):
         self._drawn_from: list[object] | None = None
 
     @property
-    def is_routed_by_key(self) -> bool:
-        """Never: the next message with the same key may go elsewhere."""
-        return False
+    def decides(self) -> int:
+        """By chance: the next message with the same key may go elsewhere."""
+        return BY_CHANCE
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
         """One of the destinations; none if nothing is bound."""

@@ -1,8 +1,11 @@
 cimport cython
 
 from warren.model.message cimport Message
+from warren.routing.copies cimport has_copies
+from warren.routing.exchange cimport Exchange
 
 cdef int _HAS_HEADERS
+cdef int _BY_KEY
 
 cdef class Route
 cdef class Walk
@@ -18,10 +21,11 @@ cdef class Router:
 
     @cython.locals(route=Route)
     cpdef Route known(self, bytes address)
-    @cython.locals(route=Route)
     cpdef tuple route(self, bytes address, Message message)
+    @cython.locals(route=Route)
+    cpdef Route find(self, bytes address, Message message)
     @cython.locals(walk=Walk, found=tuple)
-    cdef tuple _walk(self, bytes address, Message message, list copies)
+    cdef Route _walk(self, bytes address, Message message, list copies)
     cdef _keep(self, Route route)
 
 @cython.final
@@ -29,14 +33,17 @@ cdef class Route:
     cdef readonly bytes address
     cdef readonly object sole
     cdef readonly tuple destinations
+    cdef readonly int decides
 
 cdef class Walk:
     cdef dict _exchanges
     cdef list _keys
     cdef Message _message
-    cdef readonly bint is_by_key
+    cdef readonly int decides
 
+    @cython.locals(exchange=Exchange)
     cpdef tuple from_exchange(self, start)
-    cdef _step(self, exchange)
+    @cython.locals(decides=cython.int)
+    cdef _step(self, Exchange exchange)
 
 cpdef str decode_name(bytes octets, Py_ssize_t at)

@@ -3,8 +3,8 @@
 Invariants:
 - what `route` answers is what a walk of the graph would answer now: every change empties the cache;
 - each exchange is visited once and each queue is named once, in an order that the bindings determine;
-- an answer is kept, as a `Route`, only if every exchange on its walk decides by the key alone, and the
-  message has no CC and no BCC header.
+- an answer is kept here only if every exchange on its walk decides by the key alone, and the message has
+  no CC and no BCC header.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,10 @@ from warren.limits import ROUTE_DESTINATIONS_CACHED_MAX, ROUTES_CACHED_MAX
 from warren.model.groups import Groups
 from warren.model.message import HAS_HEADERS, Message
 from warren.routing.copies import carbon_copies, has_copies
-from warren.routing.exchange import Binding, Exchange
+from warren.routing.exchange import BY_KEY, Binding, Exchange
 
 _HAS_HEADERS = HAS_HEADERS
+_BY_KEY = BY_KEY
 
 
 class Router:
@@ -94,11 +95,19 @@ class Router:
     def route(self, address: bytes, message: Message) -> tuple[object, ...]:
         """Each queue that `message` goes to, once; `address` is its exchange and its routing key."""
         if message.flags & _HAS_HEADERS and has_copies(message.property_list):
-            return self._walk(address, message, carbon_copies(message.headers()))
-        route = self.known(address)
-        return self._walk(address, message, []) if route is None else route.destinations
+            return self._walk(address, message, carbon_copies(message.headers())).destinations
+        return self.find(address, message).destinations
 
-    def _walk(self, address: bytes, message: Message, copies: list[str]) -> tuple[object, ...]:
+    def find(self, address: bytes, message: Message) -> "Route":
+        """The route of `message`, which has no copies; see `Route.decides` for how long it is true."""
+        route = self.known(address)
+        if route is None:
+            route = self._walk(address, message, [])
+            if route.decides == _BY_KEY:
+                self._keep(route)
+        return route
+
+    def _walk(self, address: bytes, message: Message, copies: list[str]) -> "Route":
         name = decode_name(address, 0)
         exchange = self.exchanges.get(name)
         if exchange is None:
@@ -106,9 +115,7 @@ class Router:
         keys = [decode_name(address, 1 + address[0]), *copies]
         walk = Walk(self.exchanges, keys, message)
         found = walk.from_exchange(exchange)
-        if walk.is_by_key and not copies:
-            self._keep(Route(address, found))
-        return found
+        return Route(address, found, walk.decides)
 
     def _keep(self, route: "Route") -> None:
         # Two halves: when the young one is full it becomes the old one, and what was in neither use for
@@ -122,29 +129,33 @@ class Router:
 
 
 class Route:
-    """Where messages to one address go: true for as long as the router's `generation` stays what it is."""
+    """Where messages to one address go: true for as long as the router's `generation` stays what it is.
 
-    __slots__ = ("address", "destinations", "sole")
+    BY_KEY it is true for all of them, BY_PROPERTIES for those with equal property lists, BY_CHANCE for one.
+    """
 
-    def __init__(self, address: bytes, destinations: tuple[object, ...]) -> None:
+    __slots__ = ("address", "decides", "destinations", "sole")
+
+    def __init__(self, address: bytes, destinations: tuple[object, ...], decides: int) -> None:
         # The messages to it can share these octets.
         self.address = address
         self.destinations = destinations
         # The destination, if there is one and no other: most often, and two fewer places in memory to visit.
         self.sole = destinations[0] if len(destinations) == 1 else None
+        self.decides = decides
 
 
 class Walk:
     """One message on its way through the graph of exchanges."""
 
-    __slots__ = ("_exchanges", "_keys", "_message", "is_by_key")
+    __slots__ = ("_exchanges", "_keys", "_message", "decides")
 
     def __init__(self, exchanges: dict[str, Exchange], keys: list[str], message: Message) -> None:
         self._exchanges = exchanges
         self._keys = keys
         self._message = message
-        # True while every exchange visited has decided by the key alone.
-        self.is_by_key = True
+        # What the exchanges visited have decided by, the least to be foreseen of them.
+        self.decides = BY_KEY
 
     def from_exchange(self, start: Exchange) -> tuple[object, ...]:
         """Each queue reached from `start`, once."""
@@ -162,8 +173,9 @@ class Walk:
 
     def _step(self, exchange: Exchange) -> Iterable[object]:
         """Where `exchange` sends the message, its alternate exchange if it would send it nowhere."""
-        if not exchange.is_routed_by_key:
-            self.is_by_key = False
+        decides = exchange.decides
+        if decides > self.decides:
+            self.decides = decides
         destinations = list(exchange.route(self._keys[0], self._message))
         if exchange.is_routed_by_copies:
             for key in self._keys[1:]:

@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from warren.model.message cimport Message, new_message
+from warren.routing.copies cimport has_copies
 from warren.routing.router cimport Route
 from warren.session.confirms cimport Confirms
 from warren.session.outbox cimport Outbox
@@ -16,6 +17,8 @@ cdef int _REFUSED
 cdef int _UNROUTED
 cdef int _PERSISTENT
 cdef int _HAS_HEADERS
+cdef int _BY_KEY
+cdef int _BY_CHANCE
 cdef int _HAS_EXPIRATION
 cdef Py_ssize_t _ADDRESS_AT
 cdef int _MANDATORY
@@ -64,7 +67,7 @@ cdef class Publisher:
     cdef _assemble(self, FrameReader reader)
     @cython.locals(vhost=VirtualHost, message=Message, confirms=Confirms, outcome=cython.int, sequence=uint64_t)
     cdef _publish(self, bytes content)
-    @cython.locals(route=Route, outcome=cython.int)
+    @cython.locals(vhost=VirtualHost, route=Route)
     cdef int _send(self, Message message, Confirms confirms, uint64_t sequence) except -1
     @cython.locals(scan=PropertyScan, flags=cython.int)
     cdef Message _describe(self, Message message)

@@ -21,6 +21,7 @@ from warren.model.message import (
 )
 from warren.queues.queue import REFUSED
 from warren.routing.copies import has_copies
+from warren.routing.exchange import BY_CHANCE, BY_KEY
 from warren.routing.router import Route
 from warren.session.confirms import Confirms
 from warren.session.outbox import Outbox
@@ -40,6 +41,8 @@ _REFUSED = REFUSED
 _UNROUTED = UNROUTED
 _PERSISTENT = PERSISTENT
 _HAS_HEADERS = HAS_HEADERS
+_BY_KEY = BY_KEY
+_BY_CHANCE = BY_CHANCE
 _HAS_EXPIRATION = HAS_EXPIRATION
 _BODY_END = BODY_END
 _PUBLISH_INDEX = BasicPublish.index
@@ -90,7 +93,7 @@ class Publisher:
         self._due = _METHOD
         # The default exchange and an empty key, to which nobody was admitted yet.
         self._address = b"\0\0"
-        # Where it leads, if the router knows; no longer true when the generation is another.
+        # Where it leads, with the properties of the last message, for as long as the generation is the same.
         self._route: Route | None = None
         self._is_mandatory = False
         # The properties of the last message, and what a walk over them found.
@@ -226,12 +229,15 @@ class Publisher:
 
     def _send(self, message: Message, confirms: Confirms | None, sequence: int) -> int:
         """Let the virtual host publish `message`, along the known route if that is all there is to it."""
+        vhost = self._vhost
+        if self._has_copies:
+            return vhost.publish(message, confirms, sequence)
         route = self._route
-        if route is not None and not self._has_copies:
-            return self._vhost.publish_along(route, message, confirms, sequence)
-        outcome = self._vhost.publish(message, confirms, sequence)
-        self._route = self._vhost.router.known(self._address)
-        return outcome
+        if route is None:
+            route = vhost.router.find(self._address, message)
+            if route.decides != _BY_CHANCE:
+                self._route = route
+        return vhost.publish_along(route, message, confirms, sequence)
 
     def _describe(self, message: Message) -> Message:
         """`message` with what its properties say."""
@@ -305,6 +311,8 @@ class Publisher:
         self._scan.scan(data, start, end)
         self._property_list = octets[start:end]
         self._has_copies = self._scan.headers_at > 0 and has_copies(self._property_list)
+        if self._route is not None and self._route.decides != _BY_KEY:
+            self._route = None
 
     def _refuse_payload(self, reader: FrameReader) -> None:
         BasicPublish.decode(reader.payload())

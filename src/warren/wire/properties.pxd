@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t
 
-from warren.wire.table cimport check_table, decode_table
+from warren.wire.table cimport check_table, decode_some, decode_table
 
 cdef unsigned int _CONTENT_TYPE
 cdef unsigned int _CONTENT_ENCODING
@@ -56,6 +56,15 @@ cdef class PropertyScan:
     cdef Py_ssize_t _scan_up_to_headers(self, bytes data, Py_ssize_t at, Py_ssize_t end) except -1
 
     cdef void _forget(self) noexcept
+
+@cython.locals(at=Py_ssize_t)
+cpdef dict decode_headers(bytes property_list)
+
+@cython.locals(at=Py_ssize_t)
+cpdef dict decode_some_headers(bytes property_list, dict wanted)
+
+@cython.locals(octets='const unsigned char*', at=Py_ssize_t, end=Py_ssize_t, flags='unsigned int')
+cdef Py_ssize_t _headers_at(bytes property_list) except -1
 
 @cython.locals(octets='const unsigned char*', end=Py_ssize_t)
 cpdef str text_at(bytes header, Py_ssize_t at)

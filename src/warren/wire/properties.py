@@ -11,7 +11,7 @@ from typing import Any
 
 from warren.errors import AmqpSyntaxError, FrameError
 from warren.wire.strings import encode_short_string
-from warren.wire.table import Table, check_table, decode_table, encode_table
+from warren.wire.table import Table, check_table, decode_some, decode_table, encode_table
 
 _CONTENT_TYPE = 1 << 15
 _CONTENT_ENCODING = 1 << 14
@@ -215,6 +215,36 @@ class PropertyScan:
         self.reply_to_at = 0
         self.expiration_at = 0
         self.user_id_at = 0
+
+
+def decode_headers(property_list: bytes) -> Table:
+    """The headers in a property list that was scanned; empty when there are none."""
+    at = _headers_at(property_list)
+    if not at:
+        return {}
+    return decode_table(property_list, at, _after_table(property_list, at - 4, len(property_list)))
+
+
+def decode_some_headers(property_list: bytes, wanted: dict[str, int]) -> Table:
+    """The same, but only those in `wanted`."""
+    at = _headers_at(property_list)
+    if not at:
+        return {}
+    return decode_some(property_list, at, _after_table(property_list, at - 4, len(property_list)), wanted)
+
+
+def _headers_at(property_list: bytes) -> int:
+    """Where the entries of the headers begin; 0 when there are none."""
+    octets = property_list
+    flags = octets[0] << 8 | octets[1]
+    if not flags & _HEADERS:
+        return 0
+    at, end = _FLAGS_SIZE, len(property_list)
+    if flags & _CONTENT_TYPE:
+        at = _after_string(octets, at, end)
+    if flags & _CONTENT_ENCODING:
+        at = _after_string(octets, at, end)
+    return at + 4
 
 
 def text_at(header: bytes, at: int) -> str:

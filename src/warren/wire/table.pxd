@@ -13,10 +13,14 @@ cdef bytes _SIZES
 cdef dict _FIXED
 
 cpdef dict decode_table(bytes octets, Py_ssize_t start, Py_ssize_t end)
+cpdef dict decode_some(bytes octets, Py_ssize_t start, Py_ssize_t end, dict wanted)
 cpdef check_table(bytes octets, Py_ssize_t start, Py_ssize_t end)
 
 @cython.locals(octets='const unsigned char*', at=Py_ssize_t, value_at=Py_ssize_t, table=dict, key=str)
 cdef dict _entries(bytes data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t depth)
+
+@cython.locals(octets='const unsigned char*', at=Py_ssize_t, value_at=Py_ssize_t, table=dict, key=str)
+cdef dict _some_entries(bytes data, Py_ssize_t start, Py_ssize_t end, dict wanted)
 
 @cython.locals(octets='const unsigned char*', at=Py_ssize_t, value_at=Py_ssize_t, elements=list)
 cdef list _elements(bytes data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t depth)

@@ -87,6 +87,13 @@ def decode_table(octets: bytes, start: int, end: int) -> Table:
     return _entries(octets, start, end, 1)
 
 
+def decode_some(octets: bytes, start: int, end: int, wanted: dict[str, int]) -> Table:
+    """Of the entries in [start, end), which `check_table` has passed, those whose keys are in `wanted`."""
+    if not 0 <= start <= end <= len(octets):
+        raise FrameError("field table outside its frame")
+    return _some_entries(octets, start, end, wanted)
+
+
 def check_table(octets: bytes, start: int, end: int) -> None:
     """Raises the `FrameError` that `decode_table` would, but makes no value."""
     if not 0 <= start <= end <= len(octets):
@@ -120,6 +127,21 @@ def _entries(data: bytes, start: int, end: int, depth: int) -> Table:
             _check_value(octets, value_at, at, depth)
         else:
             table[key] = _value(data, value_at, at, depth)
+    return table
+
+
+def _some_entries(data: bytes, start: int, end: int, wanted: dict[str, int]) -> Table:
+    octets = data
+    table: Table = {}
+    at = start
+    while at < end:
+        value_at = at + 1 + octets[at]
+        if value_at >= end:
+            raise FrameError("field table cut short")
+        key = data[at + 1 : value_at].decode("utf-8", "surrogateescape")
+        at = value_at + 1 + _size(octets, value_at, end)
+        if key in wanted and key not in table:
+            table[key] = _value(data, value_at, at, 1)
     return table
 
 

@@ -8,7 +8,7 @@ from tests.unit.routing.samples import PLAIN, bound, made, routed, sent
 from warren.errors import PreconditionFailed
 from warren.limits import CONSISTENT_HASH_WEIGHT_MAX
 from warren.routing.consistent_hash import ConsistentHashExchange
-from warren.routing.exchange import Exchange
+from warren.routing.exchange import BY_PROPERTIES, Exchange
 from warren.wire.table import Int32
 
 KEYS = [f"key-{number}" for number in range(10_000)]
@@ -100,7 +100,7 @@ def test_a_header_may_be_hashed_instead_of_the_key() -> None:
     exchange = made(ConsistentHashExchange, hash_header="id")
     for number in range(20):
         bound(exchange, "1", f"q{number}")
-    assert not exchange.is_routed_by_key
+    assert exchange.decides == BY_PROPERTIES
     reached = {tuple(routed(exchange, key, sent({"id": "seven"}))) for key in KEYS[:20]}
     assert len(reached) == 1
     spread = {tuple(routed(exchange, "", sent({"id": Int32(number)}))) for number in range(100)}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.routing.samples import bound, made, routed, sent
 
 from warren.errors import PreconditionFailed
-from warren.routing.exchange import Binding
+from warren.routing.exchange import BY_PROPERTIES, Binding
 from warren.routing.headers import HeadersExchange
 from warren.wire.table import Float32, Int8, Int32, Timestamp, UInt32
 
@@ -106,15 +106,47 @@ def test_the_four_modes_and_none_are_accepted() -> None:
 
 
 def test_its_answers_depend_on_more_than_the_key() -> None:
-    assert not made(HeadersExchange).is_routed_by_key
+    assert made(HeadersExchange).decides == BY_PROPERTIES
 
 
 def test_rules_filed_under_a_crowded_header_are_not_looked_at() -> None:
     exchange = made(HeadersExchange)
     for number in range(2000):
         bound(exchange, "", number, kind="order", id=number)
-    assert max(exchange._crowd(fact) for fact in exchange._filed) <= 2
+    drawers = exchange._filed.values()
+    assert max(drawer.size(value) for drawer in drawers for value in drawer.by_value) <= 2
     assert routed(exchange, "", sent({"kind": "order", "id": 77})) == [77]
+
+
+def test_nothing_is_left_of_bindings_that_are_gone() -> None:
+    exchange = made(HeadersExchange)
+    asked = (
+        {"a": 1, "b": 2},
+        {"a": 1, "c": None},
+        {"x-match": "any", "a": 1, "b": None},
+        {},
+        {"x-match": "any"},
+    )
+    bindings = [Binding(exchange, "", arguments, number) for number, arguments in enumerate(asked)]
+    for binding in bindings:
+        exchange.bind(binding)
+    assert sorted(routed(exchange, "", sent({"a": 1, "b": 2}))) == [0, 2, 3]
+    for binding in bindings:
+        exchange.unbind(binding)
+    assert (exchange._filed, exchange._wanted) == ({}, {})
+    assert routed(exchange, "", sent({"a": 1, "b": 2})) == []
+
+
+def test_headers_are_found_behind_the_properties_before_them() -> None:
+    exchange = made(HeadersExchange)
+    bound(exchange, "", "q", a=1)
+    for properties in (
+        {"content_type": "t"},
+        {"content_encoding": "e"},
+        {"content_type": "t", "app_id": "a"},
+    ):
+        assert routed(exchange, "", sent({"a": 1}, **properties)) == ["q"]
+        assert routed(exchange, "", sent(None, **properties)) == []
 
 
 NAMES = st.sampled_from(["a", "b", "c", "x-a"])

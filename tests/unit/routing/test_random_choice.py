@@ -2,7 +2,7 @@
 
 from tests.unit.routing.samples import bound, routed
 
-from warren.routing.exchange import Exchange, ExchangeSettings
+from warren.routing.exchange import BY_CHANCE, Exchange, ExchangeSettings
 from warren.routing.random_choice import LocalRandomExchange, RandomExchange
 
 
@@ -18,7 +18,7 @@ def test_each_message_goes_to_the_binding_that_is_drawn() -> None:
         for queue in ("q0", "q1", "q2"):
             bound(exchange, "ignored", queue)
         assert [routed(exchange, "k") for _ in range(5)] == [["q0"], ["q1"], ["q2"], ["q0"], ["q1"]]
-        assert not exchange.is_routed_by_key
+        assert exchange.decides == BY_CHANCE
 
 
 def test_a_single_binding_needs_no_chance() -> None:

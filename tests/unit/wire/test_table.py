@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from warren.errors import AmqpSyntaxError, FrameError
 from warren.limits import TABLE_DEPTH_MAX
 from warren.wire import table
-from warren.wire.table import check_table, decode_table, encode_table, type_name
+from warren.wire.table import check_table, decode_some, decode_table, encode_table, type_name
 
 # Type octet, an example's octets, its value, the name RabbitMQ 3.10.8 has for the type.
 EXAMPLES = [
@@ -216,6 +216,25 @@ def test_memory_is_in_proportion_to_the_octets(entries: bytes) -> None:
 def test_the_first_of_equal_keys_counts() -> None:
     octets = b"\x01at\x01\x01aV"
     assert decode_table(octets, 0, len(octets)) == {"a": True}
+
+
+@given(TABLES, st.data())
+def test_some_entries_are_those_of_the_whole_table(values: dict, data: st.DataObject) -> None:
+    wanted = data.draw(st.sets(st.sampled_from(["none", *values])))
+    octets = encode_table(values)
+    some = decode_some(octets, 4, len(octets), dict.fromkeys(wanted, 1))
+    whole = decoded(octets)
+    assert repr(some) == repr({key: value for key, value in whole.items() if key in wanted})
+
+
+def test_bounds_of_some_outside_the_octets_are_refused() -> None:
+    with pytest.raises(FrameError, match="outside its frame"):
+        decode_some(b"\x01aV", 0, 4, {})
+
+
+def test_of_some_entries_the_first_of_equal_keys_counts() -> None:
+    octets = b"\1aB\1" + b"\1aB\2" + b"\1bB\3"
+    assert decode_some(octets, 0, len(octets), {"a": 1}) == {"a": 1}
 
 
 def test_an_entry_that_does_not_count_must_still_be_sound() -> None:
