@@ -21,7 +21,7 @@ cdef class Connection:
     cdef readonly int64_t connected_at
     cdef readonly object domain
     cdef readonly object login
-    cdef readonly str id
+    cdef readonly object owner
     cdef VirtualHost _vhost
     cdef object _wake
     cdef public int64_t changes

@@ -31,6 +31,7 @@ from warren.session.subscriber import Subscriber
 from warren.session.throttle import Throttle
 from warren.session.wake import Wake
 from warren.vhost.errand import run
+from warren.vhost.requester import Owner
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
 from warren.wire.erlang import frame_octets
@@ -67,7 +68,7 @@ class Connection:
         "_is_leaving", "_is_open", "_now", "_octets_received", "_reader", "_timeout_check",
         "_timeout_interval", "_vhost", "_waiting", "_wake", "changes",
         "connected_at",
-        "domain", "has_more", "id", "login", "outbox", "peer", "server", "state", "throttle",
+        "domain", "has_more", "login", "outbox", "owner", "peer", "server", "state", "throttle",
     )  # fmt: skip
 
     def __init__(self, server: Server, peer: Peer, wake: Wake, now: int) -> None:
@@ -86,8 +87,8 @@ class Connection:
         # Where it is and who it is, once it is open.
         self.domain: Domain | None = None
         self.login: Login | None = None
-        # Names it among all connections since the start: an exclusive queue belongs to it.
-        self.id = server.next_id()
+        # What its exclusive queues belong to.
+        self.owner = Owner(server.next_id())
         self._now = now
         self._vhost: VirtualHost = None  # type: ignore[assignment]
         self._is_open = False
@@ -496,12 +497,15 @@ class Connection:
         self._channels.clear()
         self._channel = None
         self.server.closed(self)
-        run(self._leave(answer))
+        if self.owner.has_declared:
+            run(self._leave(answer))
+        elif answer:
+            self.outbox.payload(0, answer)
 
     async def _leave(self, answer: bytes) -> None:
         assert self.domain is not None
         self._is_leaving = True
-        await self.domain.declaring.remove_exclusive(self.id)
+        await self.domain.declaring.remove_exclusive(self.owner)
         self._is_leaving = False
         if answer:
             self.outbox.payload(0, answer)

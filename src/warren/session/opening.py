@@ -24,7 +24,7 @@ def open_channel(connection: "Connection", number: int) -> Channel:
     vhost = domain.vhost
     outbox = connection.outbox
     authorizer = domain.authorizer(login.user)
-    requester = Requester(authorizer, connection.id)
+    requester = Requester(authorizer, connection.owner)
     rules = PublishRules(
         vhost.router, authorizer, login.user, may_impersonate=domain.may_impersonate(login.user)
     )

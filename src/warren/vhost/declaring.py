@@ -28,7 +28,7 @@ from warren.model.arguments import KIND_ARGUMENTS, QUEUE_KINDS, QUEUE_TYPE, Argu
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.names import GENERATED_OCTETS, RESERVED_PREFIX, QueueName, generated_name, stripped
 from warren.vhost.errand import NextTurn
-from warren.vhost.requester import Requester
+from warren.vhost.requester import Owner, Requester
 from warren.vhost.topology import LiveQueue, Q, Topology
 from warren.wire import methods
 
@@ -98,9 +98,9 @@ class Declaring(Generic[Q]):
         await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=name))
         return count
 
-    async def remove_exclusive(self, connection: str) -> None:
-        """Delete the queues that were exclusive to `connection`, which is gone; many of them turn by turn."""
-        command = DeleteExclusiveQueues(vhost=self._vhost, owner=connection, count_max=REMOVED_PER_TURN)
+    async def remove_exclusive(self, owner: Owner) -> None:
+        """Delete the queues that were exclusive to `owner`, which is gone; many of them turn by turn."""
+        command = DeleteExclusiveQueues(vhost=self._vhost, owner=owner.name, count_max=REMOVED_PER_TURN)
         # An exchange may go along that the disk has to forget, and cannot: nobody is left to be told.
         with suppress(InternalError, ResourceError):
             while (await self._proposals.propose(command)).outcome is Outcome.PARTLY:
@@ -139,10 +139,12 @@ class Declaring(Generic[Q]):
             # An exclusive queue ends with its connection, so RabbitMQ does not call it durable.
             durable=method.durable and not method.exclusive,
             auto_delete=method.auto_delete,
-            owner=requester.connection if method.exclusive else None,
+            owner=requester.owner.name if method.exclusive else None,
             arguments=arguments,
             user=requester.user,
         )
+        if method.exclusive:
+            requester.owner.has_declared = True
         while True:
             record, live = self._record(queue.name), self._topology.queues.get(queue.name)
             if record is not None and live is not None:
@@ -182,7 +184,7 @@ def missing(queue: QueueName) -> NotFound:
 
 def check_owner(queue: QueueName, record: QueueRecord, requester: Requester) -> None:
     """Raise ResourceLocked if `queue` is exclusive to another connection."""
-    if record.owner is not None and record.owner != requester.connection:
+    if record.owner is not None and record.owner != requester.owner.name:
         raise locked(queue)
 
 

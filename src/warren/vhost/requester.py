@@ -5,15 +5,26 @@ from warren.errors import NotFound
 from warren.model.names import stripped
 
 
+class Owner:
+    """One connection, as its exclusive queues know it."""
+
+    __slots__ = ("has_declared", "name")
+
+    def __init__(self, name: str) -> None:
+        # Unique among all connections there ever were.
+        self.name = name
+        # True if an exclusive queue was asked for, which may be there, or be on its way.
+        self.has_declared = False
+
+
 class Requester:
     """One channel: its user's permissions, its connection, and the queue that it declared last."""
 
-    __slots__ = ("authorizer", "connection", "queue_declared")
+    __slots__ = ("authorizer", "owner", "queue_declared")
 
-    def __init__(self, authorizer: Authorizer, connection: str) -> None:
+    def __init__(self, authorizer: Authorizer, owner: Owner) -> None:
         self.authorizer = authorizer
-        # What exclusive queues are owned by: unique among all connections there ever were.
-        self.connection = connection
+        self.owner = owner
         self.queue_declared: str | None = None
 
     @property

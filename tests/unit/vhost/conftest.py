@@ -13,7 +13,7 @@ from warren.metadata.records import QueueRecord
 from warren.model.arguments import QueueSettings
 from warren.routing.router import Router
 from warren.vhost.declaring import Declaring
-from warren.vhost.requester import Requester
+from warren.vhost.requester import Owner, Requester
 from warren.vhost.topology import LiveParts, Topology
 from warren.vhost.wiring import Wiring
 
@@ -87,7 +87,7 @@ class LiveVhost:
         self.apply(SetPermissions(user=name, vhost="v", configure=configure, write=write, read=read))
 
     def requester(self, user: str = "guest", connection: str = "c1") -> Requester:
-        return Requester(Authorizer(self.metadata, user, "v"), connection)
+        return Requester(Authorizer(self.metadata, user, "v"), Owner(connection))
 
 
 def ran(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -15,7 +15,7 @@ from warren.errors import (
 )
 from warren.metadata.commands import ClearPermissions, PutVhost, SetVhostLimits
 from warren.vhost.declaring import QueueState
-from warren.vhost.requester import Requester
+from warren.vhost.requester import Owner, Requester
 from warren.wire.methods import QueueDeclare, QueueDelete, QueuePurge
 
 LOCKED = (
@@ -116,8 +116,8 @@ def test_exclusive_queues_go_with_their_connection(live: LiveVhost) -> None:
     for name, connection in (("a", "c1"), ("b", "c1"), ("c", "c2")):
         declare(live, name, live.requester(connection=connection), exclusive=True)
     queues = list(live.queues.values())
-    ran(live.declaring.remove_exclusive("c1"))
-    ran(live.declaring.remove_exclusive("nobody"))
+    ran(live.declaring.remove_exclusive(Owner("c1")))
+    ran(live.declaring.remove_exclusive(Owner("nobody")))
     assert list(live.queues) == ["c"]
     assert [queue.is_deleted for queue in queues] == [True, True, False]
 
