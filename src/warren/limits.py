@@ -34,8 +34,10 @@ HALF_OPEN_PER_ADDRESS_MAX = 4_096
 PROXY_V1_SIZE_MAX = 107
 # What follows the fixed part of a PROXY header of version 2; certificates in TLVs fit.
 PROXY_V2_SIZE_MAX = 4_096
-# What one read brings at most, which one turn has to cope with: some 50 µs of messages of 1 KiB.
-READ_SIZE_MAX = 65_536
+# What one read brings at most, which one turn has to cope with: some 40 µs of messages of 1 KiB.
+READ_SIZE_MAX = 32_768
+# And what it brings of a client that has long been the only one to send: fewer turns cost less.
+READ_SIZE_ALONE_MAX = 131_072
 # Octets waiting for one client's socket before its consumers are given no more.
 OUTBOX_SIZE_MAX = 262_144
 
@@ -85,12 +87,16 @@ CONSUMER_TIMEOUT_CHECK_MS = 60_000
 
 # --- fairness -----------------------------------------------------------------------------------
 # Frames of one connection that are obeyed before others get their turn: some 100 µs of small messages. Each
-# copy of a message and each delivery settled counts as one more.
-WORK_PER_TURN_MAX = 800
+# copy of a message, each that is dropped from a full queue and each delivery settled counts as one more.
+WORK_PER_TURN_MAX = 500
+# And those of a client that has long been the only one to send.
+WORK_ALONE_MAX = 1_600
+# For how long nobody else may have sent anything then: whoever sends more often finds the turns short.
+ALONE_AFTER_MS = 100
 # What any other method counts for, in frames of messages.
 METHOD_WORK = 60
 # What a declaration counts for, or a step of a handshake: a turn's work.
-DECLARATION_WORK = 800
+DECLARATION_WORK = 1_600
 # Queues and bindings that go in one turn when all of a connection or of a virtual host goes: some 300 µs.
 REMOVED_PER_TURN = 32
 # Connections that are closed in one turn when their user or their virtual host is gone.

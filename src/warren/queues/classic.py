@@ -324,6 +324,7 @@ class ClassicQueue(Queue):
             (self._length_max >= 0 and ready.count > self._length_max)
             or (self._octets_max >= 0 and ready.octets > self._octets_max)
         ):
+            self._host.work += 1
             self._bury(ready.drop(), "maxlen")
 
     def _bury(self, message: Message, reason: str) -> None:

@@ -26,6 +26,7 @@ cdef class Connection:
     cdef object _wake
     cdef public int64_t changes
     cdef readonly bint has_more
+    cdef int _work_max
     cdef list _waiting
     cdef int64_t _now
     cdef bint _is_open
@@ -42,8 +43,8 @@ cdef class Connection:
     cdef dict _channels
     cdef Channel _channel
 
-    cpdef receive(self, bytes data, int64_t now)
-    cpdef go_on(self, int64_t now)
+    cpdef receive(self, bytes data, int64_t now, int work=*)
+    cpdef go_on(self, int64_t now, int work=*)
     @cython.locals(was_open=bint)
     cdef _take(self, bytes data, int64_t now)
     @cython.locals(reader=FrameReader, number=cython.int, channel=Channel, work=cython.int)

@@ -66,7 +66,7 @@ class Connection:
     __slots__ = (
         "_channel", "_channels", "_closing_deadline", "_greeting", "_handshake", "_heartbeat", "_is_deaf",
         "_is_leaving", "_is_open", "_now", "_octets_received", "_reader", "_timeout_check",
-        "_timeout_interval", "_vhost", "_waiting", "_wake", "changes",
+        "_timeout_interval", "_vhost", "_waiting", "_wake", "_work_max", "changes",
         "connected_at",
         "domain", "has_more", "login", "outbox", "owner", "peer", "server", "state", "throttle",
     )  # fmt: skip
@@ -83,6 +83,7 @@ class Connection:
         self.changes = 0
         # True when a read brought more than one turn's work: `go_on` takes the next turn's, nothing is read.
         self.has_more = False
+        self._work_max = _WORK_MAX
         self._waiting: list[bytes] = []
         # Where it is and who it is, once it is open.
         self.domain: Domain | None = None
@@ -128,16 +129,18 @@ class Connection:
         """Its channels by number."""
         return self._channels
 
-    def receive(self, data: bytes, now: int) -> None:
-        """Obey the octets of one read, a turn's work of them; raises nothing. See `has_more`."""
+    def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
+        """Obey the octets of one read, `work` frames of them or the like; raises nothing. See `has_more`."""
         self._octets_received += len(data)
+        self._work_max = work
         if self.has_more:
             self._waiting.append(data)
         else:
             self._take(data, now)
 
-    def go_on(self, now: int) -> None:
+    def go_on(self, now: int, work: int = _WORK_MAX) -> None:
         """Obey another turn's work of what was read already: call it while `has_more`."""
+        self._work_max = work
         self.has_more = False
         self._take(b"", now)
         while self._waiting and not self.has_more:
@@ -289,7 +292,7 @@ class Connection:
     def _obey(self) -> None:
         """Obey the whole frames that were fed, as many as a turn may take."""
         reader = self._reader
-        work = _WORK_MAX
+        work = self._work_max
         while reader.advance():
             work -= 1
             number = reader.channel

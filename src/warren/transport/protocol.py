@@ -28,14 +28,14 @@ class Client(Protocol):
     def changes(self) -> int: ...
     @property
     def has_more(self) -> bool: ...
-    def go_on(self, now: int) -> None: ...
+    def go_on(self, now: int, work: int) -> None: ...
     @property
     def is_open(self) -> bool: ...
     @property
     def is_finished(self) -> bool: ...
     @property
     def is_reading_paused(self) -> bool: ...
-    def receive(self, data: bytes, now: int) -> None: ...
+    def receive(self, data: bytes, now: int, work: int) -> None: ...
     def take_output(self) -> list[Buffer]: ...
     def pause_output(self) -> None: ...
     def resume_output(self, now: int) -> None: ...
@@ -61,14 +61,45 @@ class Doorman(Protocol):
 class Turn:
     """What all protocols of one loop share."""
 
-    __slots__ = ("buffer", "clock", "deadlines", "flusher")
+    __slots__ = (
+        "_alone_since",
+        "_large",
+        "_last",
+        "_small",
+        "buffer",
+        "clock",
+        "deadlines",
+        "flusher",
+        "now",
+        "work",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self.clock = clock
         self.deadlines = Deadlines(loop, clock)
         self.flusher = Flusher(loop)
         # Every read goes through it: what lies in it is taken out before the loop reads again.
-        self.buffer = memoryview(bytearray(limits.READ_SIZE_MAX))
+        self._large = memoryview(bytearray(limits.READ_SIZE_ALONE_MAX))
+        self._small = self._large[: limits.READ_SIZE_MAX]
+        # What the last read was given, and how much of what it brought may be obeyed at once.
+        self.buffer = self._small
+        self.work = limits.WORK_PER_TURN_MAX
+        self._last: AmqpProtocol | None = None
+        self._alone_since = 0
+        self.now = 0
+
+    def begin_read(self, reader: "AmqpProtocol") -> memoryview:
+        """Where `reader` may put its octets: a turn is short unless nobody else has sent for long."""
+        self.now = self.clock.now()
+        if reader is not self._last:
+            self._last = reader
+            self._alone_since = self.now
+            self.buffer = self._small
+            self.work = limits.WORK_PER_TURN_MAX
+        elif self.now - self._alone_since >= limits.ALONE_AFTER_MS:
+            self.buffer = self._large
+            self.work = limits.WORK_ALONE_MAX
+        return self.buffer
 
 
 class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
@@ -124,21 +155,21 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next read goes; `sizehint` is what the loop would like, which is too much for a turn."""
-        return self._turn.buffer
+        return self._turn.begin_read(self)
 
     def buffer_updated(self, nbytes: int) -> None:
         """So many octets came."""
-        client = self._client
+        client, turn = self._client, self._turn
         if client is None or self._is_closing:
             return
         try:
-            client.receive(bytes(self._turn.buffer[:nbytes]), self._turn.clock.now())
+            client.receive(bytes(turn.buffer[:nbytes]), turn.now, turn.work)
         except Exception:
             self._crash()
             return
-        self._turn.flusher.flush_full()
+        turn.flusher.flush_full()
         # A full buffer has more behind it, and libuv would read one socket 32 times before the next.
-        if (client.has_more or nbytes == limits.READ_SIZE_MAX) and not self._is_busy:
+        if (client.has_more or nbytes == len(turn.buffer)) and not self._is_busy:
             self._be_busy()
         if client.changes != self._seen:
             self._look(client)
@@ -151,7 +182,7 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
             return
         if client.has_more:
             try:
-                client.go_on(self._turn.clock.now())
+                client.go_on(self._turn.clock.now(), self._turn.work)
             except Exception:
                 self._crash()
                 return

@@ -429,7 +429,23 @@ def test_copies_for_many_queues_count_as_work_of_the_turn() -> None:
     few = turns_for(client, publication("q", b"x") * 100)
     many = turns_for(client, publication("", b"x", exchange="amq.fanout") * 100)
     assert few == 1
-    assert many >= 100 * 200 // limits.WORK_PER_TURN_MAX
+    assert many >= 100 * 200 // (2 * limits.WORK_PER_TURN_MAX)
+
+
+def test_messages_dropped_from_a_full_queue_count_as_work_of_the_turn() -> None:
+    _, client = opened()
+    client.send(call(methods.QueueDeclare(queue="full", arguments={"x-max-length": 1})))
+    count = limits.WORK_PER_TURN_MAX * 9 // 40  # three frames and a copy each
+    assert turns_for(client, publication("q", b"x") * count) == 1
+    assert turns_for(client, publication("full", b"x") * count) == 2
+
+
+def test_a_client_that_is_alone_is_given_more_work_in_a_turn() -> None:
+    _, client = opened()
+    octets = publication("q", b"x") * (limits.WORK_ALONE_MAX // 5)
+    assert turns_for(client, octets) >= 2
+    client.connection.receive(octets, client.now, limits.WORK_ALONE_MAX)
+    assert not client.connection.has_more
 
 
 def test_deliveries_settled_at_once_count_as_work_of_the_turn() -> None:

@@ -1,0 +1,56 @@
+"""How much one read of a socket may bring, and how much of it is obeyed at once."""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from warren import limits
+from warren.runtime.clock import Clock
+from warren.transport.protocol import AmqpProtocol, Doorman, Turn
+
+
+class SteppedClock(Clock):
+    """Stands still until it is told."""
+
+    __slots__ = ("time",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = 0
+
+    def now(self) -> int:
+        return self.time
+
+
+def with_two_clients(scenario: Callable[[SteppedClock, Turn, AmqpProtocol, AmqpProtocol], None]) -> None:
+    async def run() -> None:
+        clock = SteppedClock()
+        turn = Turn(asyncio.get_running_loop(), clock)
+        nobody = cast(Doorman, None)
+        scenario(clock, turn, AmqpProtocol(nobody, turn), AmqpProtocol(nobody, turn))
+
+    asyncio.run(run())
+
+
+def test_a_client_that_has_long_been_alone_is_read_more_at_once() -> None:
+    def scenario(clock: SteppedClock, turn: Turn, one: AmqpProtocol, _: AmqpProtocol) -> None:
+        for clock.time in range(limits.ALONE_AFTER_MS):
+            assert len(turn.begin_read(one)) == limits.READ_SIZE_MAX
+            assert turn.work == limits.WORK_PER_TURN_MAX
+        clock.time = limits.ALONE_AFTER_MS
+        assert len(turn.begin_read(one)) == limits.READ_SIZE_ALONE_MAX
+        assert turn.work == limits.WORK_ALONE_MAX
+
+    with_two_clients(scenario)
+
+
+def test_turns_are_short_again_as_soon_as_another_client_sends() -> None:
+    def scenario(clock: SteppedClock, turn: Turn, one: AmqpProtocol, other: AmqpProtocol) -> None:
+        turn.begin_read(one)
+        clock.time = limits.ALONE_AFTER_MS
+        turn.begin_read(one)
+        for reader in (other, one):
+            assert len(turn.begin_read(reader)) == limits.READ_SIZE_MAX
+            assert turn.work == limits.WORK_PER_TURN_MAX
+
+    with_two_clients(scenario)
