@@ -102,6 +102,11 @@ REMOVED_PER_TURN = 32
 # Connections that are closed in one turn when their user or their virtual host is gone.
 CLOSED_PER_TURN = 8
 
+# --- memory ---------------------------------------------------------------------------------------
+# Objects that came to stay before reference cycles are looked for among all: a pause of some 100 ms, and
+# what a few million octets of cycles would take meanwhile.
+COLLECTED_MIN = 1_000_000
+
 # --- store --------------------------------------------------------------------------------------
 # Octets of a segment file, as RabbitMQ's msg_store_file_size_limit; a larger message has a file of its own.
 SEGMENT_SIZE = 16_777_216

@@ -7,7 +7,6 @@ SIGHUP: certificates are loaded again
 
 import asyncio
 import errno
-import gc
 import logging
 import platform
 import signal
@@ -26,6 +25,7 @@ from warren.node.config import Config
 from warren.node.journaling import Journaling
 from warren.node.refusal import BootRefused
 from warren.runtime.clock import Clock
+from warren.runtime.collector import Collector
 from warren.runtime.folder import Folder, FolderRefused
 from warren.runtime.timers import Periodic
 from warren.session.connection import Connection
@@ -40,6 +40,8 @@ logger = logging.getLogger("warren.node")
 # How often files of certificates are looked at, and the wall clock is followed.
 _CERTIFICATES_S = 10
 _CLOCK_S = 10
+# How often the collector of cycles is asked whether it is time.
+_COLLECTOR_S = 1
 # How often a stopping node looks whether its clients have left.
 _LEAVING_S = 0.02
 
@@ -54,8 +56,6 @@ def run(config: Config, on_ready: Callable[["Node"], None]) -> None:
 async def _serve(config: Config, on_ready: Callable[["Node"], None]) -> None:
     for warning in config.warnings:
         logger.warning("%s", warning)
-    # What was made so far stays: the collector of cycles need not look at it each time.
-    gc.freeze()
     node = Node(config)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -96,7 +96,10 @@ class Node:
             started_at=self._clock.now(),
         )
         self._http: list[HttpServer] = []
-        self._periodic = [Periodic(loop, _CLOCK_S, self._clock.follow)]
+        self._periodic = [
+            Periodic(loop, _CLOCK_S, self._clock.follow),
+            Periodic(loop, _COLLECTOR_S, Collector().look),
+        ]
 
     @property
     def listeners(self) -> list[ListenerView]:
