@@ -38,8 +38,7 @@ def main() -> int:
 def row(setting: Setting[object] | Family[object]) -> str:
     """One line of the table."""
     key = f"{setting.key}.…" if isinstance(setting, Family) else setting.key
-    reason = setting.reason if setting.has_effect else f"{setting.reason} (no effect yet)"
-    return f"| `{key}` | {written(setting.default)} | {reason} |\n"
+    return f"| `{key}` | {written(setting.default)} | {setting.reason} |\n"
 
 
 def written(value: object) -> str:

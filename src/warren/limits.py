@@ -107,6 +107,18 @@ CLOSED_PER_TURN = 8
 # what a few million octets of cycles would take meanwhile.
 COLLECTED_MIN = 1_000_000
 
+# --- flow ---------------------------------------------------------------------------------------
+# How fast memory or a disk may be used up, as RabbitMQ guesses: so that no limit is passed by much unseen.
+LEVEL_CHANGE_PER_MS_MAX = 250_000
+# Memory and disk are looked at this often at most, close to a limit: a look takes some 20 µs.
+LEVEL_CHECK_MS_MIN = 100
+# Memory is looked at this often at least, as in RabbitMQ.
+MEMORY_CHECK_MS_MAX = 2_500
+# And the disk.
+DISK_CHECK_MS_MAX = 10_000
+# While memory is short, what is free inside the process is given back this often; it takes a core meanwhile.
+TRIM_MS = 1_000
+
 # --- store --------------------------------------------------------------------------------------
 # Octets of a segment file, as RabbitMQ's msg_store_file_size_limit; a larger message has a file of its own.
 SEGMENT_SIZE = 16_777_216

@@ -1,1 +1,1 @@
-"""What slows: alarms and credit."""
+"""What slows publishers down: alarms, and the disk."""

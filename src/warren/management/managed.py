@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from warren.flow.alarms import Alarms
 from warren.metadata.machine import Metadata
 from warren.session.server import Server
 
@@ -28,6 +29,7 @@ class Managed:
     cluster_name: str
     metadata: Metadata
     server: Server
+    alarms: Alarms
     now: Callable[[], int]
     started_at: int
     # Filled as they are started.

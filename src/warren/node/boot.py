@@ -2,7 +2,7 @@
 
 data directory ─▶ metadata, virtual hosts (broker.py) ─▶ listeners ─▶ HTTP ─▶ ready
 SIGTERM, SIGINT: no new clients ─▶ connection.close 320 ─▶ their grace ─▶ HTTP ─▶ virtual hosts ─▶ end
-SIGHUP: certificates are loaded again
+SIGHUP: certificates, and the limits of memory and disk, are read again
 """
 
 import asyncio
@@ -17,16 +17,20 @@ import uvloop
 
 from warren import __version__
 from warren.errors import ConnectionForced
+from warren.flow.alarms import Alarms
 from warren.management.app import HttpServer
 from warren.management.managed import ListenerView, Managed
 from warren.node import listening, settings
 from warren.node.broker import Broker
 from warren.node.config import Config
+from warren.node.config_file import ConfigError
 from warren.node.journaling import Journaling
+from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
 from warren.node.refusal import BootRefused
 from warren.runtime.clock import Clock
 from warren.runtime.collector import Collector
 from warren.runtime.folder import Folder, FolderRefused
+from warren.runtime.machine import Machine
 from warren.runtime.timers import Periodic
 from warren.session.connection import Connection
 from warren.session.peer import Peer
@@ -87,11 +91,14 @@ class Node:
         self.broker = Broker(config, self._clock, _node_name(), self._journaling)
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
+        alarms = Alarms(self.broker.server.block)
+        self._monitors = _monitors(alarms, self._clock, self._folder)
         self._managed = Managed(
             node_name=self.broker.name,
             cluster_name=self.broker.cluster_name,
             metadata=self.broker.metadata,
             server=self.broker.server,
+            alarms=alarms,
             now=self._clock.now,
             started_at=self._clock.now(),
         )
@@ -112,6 +119,7 @@ class Node:
         self.broker.populate()
         if self._folder is not None:
             self.broker.open_storage(self._folder.path)
+        self._monitors.configure(self._config)
         try:
             self._tls = listening.tls(self._config)
         except TlsError as error:
@@ -133,6 +141,10 @@ class Node:
         """SIGHUP: what can be read again without a restart."""
         if self._tls is not None:
             self._tls.reload()
+        try:
+            self._monitors.configure(self._config.again())
+        except ConfigError as error:
+            logger.error("the limits of memory and disk stay as they are: %s", error)
 
     async def stop(self) -> None:
         """Take leave of the clients and end; also after half a start."""
@@ -145,6 +157,7 @@ class Node:
             await server.stop()
         for periodic in self._periodic:
             periodic.stop()
+        self._monitors.stop()
         self._turn.deadlines.stop()
         await self.broker.close()
         if self._journaling is not None:
@@ -201,6 +214,14 @@ def _journaling(config: Config, folder: Folder | None, clock: Clock) -> Journali
     if folder is None:
         return None
     return Journaling(folder.path, clock, is_damage_skipped=config.get(settings.SKIP_DAMAGE))
+
+
+def _monitors(alarms: Alarms, clock: Clock, folder: Folder | None) -> Monitors:
+    machine = Machine()
+    monitors: list[Monitor] = [MemoryMonitor(alarms, machine, clock.now)]
+    if folder is not None:
+        monitors.append(DiskMonitor(alarms, machine, folder.path))
+    return Monitors(monitors)
 
 
 def _node_name() -> str:

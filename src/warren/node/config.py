@@ -1,6 +1,6 @@
 """The configuration of a node: defaults, then the file, then the environment, then the command line."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import TypeVar, cast
 
@@ -32,6 +32,8 @@ class Config:
         self._values: dict[str, object] = {}
         self._families: dict[str, dict[str, object]] = {}
         self.warnings: list[str] = []
+        # Reads everything anew, as it is now.
+        self.again: Callable[[], Config] = lambda: self
         for entry in entries:
             self._assign(entry)
 
@@ -60,7 +62,7 @@ class Config:
             self._families.setdefault(family.key, {})[name] = _parse(family, entry)
         elif not no_effect.is_listed(key):
             raise ConfigError(f"{entry.place}: unknown key {entry.key!r}{_suggestion(key)}")
-        if setting is None or not setting.has_effect:
+        if setting is None:
             self.warnings.append(f"{entry.place}: {entry.key} has no effect yet")
 
 
@@ -68,8 +70,10 @@ def load(file: str, environment: Mapping[str, str], flags: Iterable[Entry] = ())
     """Everything in order of precedence; an empty `file` is none."""
     entries = config_file.read(file) if file else []
     found, warnings = _environment(environment)
+    flags = list(flags)
     config = Config([*entries, *found, *flags])
     config.warnings.extend(warnings)
+    config.again = lambda: load(file, environment, flags)
     return config
 
 

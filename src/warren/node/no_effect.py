@@ -13,7 +13,7 @@ NAMES = (
     "socket_writer", "raft", "quorum_queue", "classic_queue", "vhost_restart_strategy", "aws",
     "message_store_shutdown_timeout", "vm_memory_calculation_strategy", "khepri_default_timeout",
     "vm_memory_high_watermark_paging_ratio", "memory_monitor_interval",
-    "total_memory_available_override_value", "queue_index_embed_msgs_below",
+    "queue_index_embed_msgs_below",
     "queue_leader_locator", "queue_master_locator", "reverse_dns_lookups",
     # Listening.
     "num_acceptors", "ssl_allow_poodle_attack",

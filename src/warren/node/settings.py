@@ -23,8 +23,6 @@ class Setting(Generic[Value]):
     default: Value
     parse: Callable[[str], Value]
     reason: str
-    # Kept for what is not built yet; whoever sets it is told so.
-    has_effect: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,6 @@ class Family(Generic[Value]):
     default: dict[str, Value]
     parse: Callable[[str], Value]
     reason: str
-    has_effect: bool = True
 
 
 _MS = integer(0, 2**32 - 1)
@@ -159,18 +156,19 @@ LOG_FILE = Setting("log.file", "", text, "lines go to this file too; false for n
 LOG_FILE_LEVEL = Setting("log.file.level", "", choice(_LEVELS), "the least that goes there")
 LOG_DIRECTORY = Setting("log.dir", "", text, "where that file is")
 
-# --- read, and kept for what is not built yet ---------------------------------------------------
+# --- alarms -----------------------------------------------------------------------------------
 MEMORY_RELATIVE = Setting(
-    "vm_memory_high_watermark.relative", 0.6, fraction, "share of memory above which publishers wait", False
+    "vm_memory_high_watermark.relative", 0.4, fraction, "share of memory above which publishers wait"
 )
 MEMORY_ABSOLUTE: Setting[int | None] = Setting(
-    "vm_memory_high_watermark.absolute", None, size, "memory above which publishers wait", False
+    "vm_memory_high_watermark.absolute", None, size, "memory above which they wait, unless a share is set"
 )
-DISK_ABSOLUTE: Setting[int | None] = Setting(
-    "disk_free_limit.absolute", None, size, "free disk below which they wait", False
+MEMORY_TOTAL: Setting[int | None] = Setting(
+    "total_memory_available_override_value", None, size, "the memory of which shares are taken"
 )
+DISK_ABSOLUTE = Setting("disk_free_limit.absolute", 50_000_000, size, "free disk below which they wait")
 DISK_RELATIVE: Setting[float | None] = Setting(
-    "disk_free_limit.relative", None, fraction, "the same, in memories", False
+    "disk_free_limit.relative", None, fraction, "the same, as a share of memory"
 )
 
 ALL: tuple[Setting[object] | Family[object], ...] = tuple(

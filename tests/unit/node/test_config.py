@@ -68,8 +68,6 @@ def test_what_has_no_effect_is_named_in_a_warning(tmp_path: Path) -> None:
     assert [warning.split(": ")[1] for warning in warnings] == [
         f"{key} has no effect yet"
         for key in (
-            "vm_memory_high_watermark.absolute",
-            "disk_free_limit.absolute",
             "num_acceptors.tcp",
             "queue_index_embed_msgs_below",
         )

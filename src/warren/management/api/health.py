@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from warren.flow.alarms import Resource
 from warren.management.managed import Managed
 from warren.management.replies import failed, refused, reply
 
@@ -16,6 +17,7 @@ _PROTOCOLS = {
     "http": "http",
     "prometheus": "http/prometheus",
 }
+_RESOURCES = {Resource.DISK: "disk space", Resource.MEMORY: "memory"}
 
 
 def alarms(request: web.Request, node: Managed) -> web.Response:
@@ -64,7 +66,8 @@ def critical(request: web.Request, node: Managed) -> web.Response:
 
 
 def _alarms(node: Managed, reason: str) -> web.Response:
-    if not node.server.blocked_reason:
+    low = node.alarms.low
+    if not low:
         return reply({"status": "ok"})
-    resources = [{"node": node.node_name, "resource": node.server.blocked_reason}]
+    resources = [{"node": node.node_name, "resource": _RESOURCES[resource]} for resource in low]
     return failed(reason, alarms=resources)

@@ -1,0 +1,152 @@
+"""Measures memory and disk, and hands the figures to the alarms: often near a limit, seldom far from it."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from warren.flow.alarms import Alarms, Level, Resource
+from warren.limits import DISK_CHECK_MS_MAX, MEMORY_CHECK_MS_MAX, TRIM_MS
+from warren.node import settings
+from warren.node.config import Config
+
+logger = logging.getLogger("warren.alarms")
+
+_MIB = 1 << 20
+_SET = "publishers wait until this alarm clears"
+
+
+class Readings(Protocol):
+    """What is measured: runtime/machine."""
+
+    def memory_used(self) -> int | None: ...
+    def memory_total(self) -> int: ...
+    def give_back(self) -> None: ...
+    def disk_free(self, path: Path) -> int: ...
+
+
+class MemoryMonitor:
+    """This process's memory against vm_memory_high_watermark."""
+
+    def __init__(self, alarms: Alarms, readings: Readings, now: Callable[[], int]) -> None:
+        self._alarms = alarms
+        self._readings = readings
+        self._now = now
+        self._limit = 0
+        # When what is free inside the process may be given back again.
+        self._trim_at = 0
+
+    def configure(self, config: Config) -> None:
+        """Use the limit that `config` says."""
+        total = memory_total(config, self._readings)
+        absolute = config.get(settings.MEMORY_ABSOLUTE)
+        if absolute is None or config.is_set(settings.MEMORY_RELATIVE):
+            absolute = int(total * config.get(settings.MEMORY_RELATIVE))
+        self._limit = absolute
+        logger.info("publishers wait above %d MiB of memory, of %d MiB", self._limit // _MIB, total // _MIB)
+        if self._readings.memory_used() is None:
+            logger.warning("nobody says how much memory is used here: there is no memory alarm")
+
+    def look(self) -> int:
+        """Measure; answers in how many ms to look again."""
+        level = self._level()
+        if level is None:
+            return MEMORY_CHECK_MS_MAX
+        now = self._now()
+        if level.is_low and now >= self._trim_at:
+            # What was freed stays with the process until then, and consumers could never clear the alarm.
+            self._trim_at = now + TRIM_MS
+            self._readings.give_back()
+            level = self._level() or level
+        if self._alarms.measured(level):
+            used, limit = level.octets // _MIB, level.limit // _MIB
+            if level.is_low:
+                logger.warning(
+                    "memory alarm set: %d MiB used, %d MiB allowed; %s: consume what waits, bound queues "
+                    "(max-length), or raise vm_memory_high_watermark and send SIGHUP",
+                    used, limit, _SET,
+                )  # fmt: skip
+            else:
+                logger.warning("memory alarm cleared: %d MiB used, %d MiB allowed", used, limit)
+        return level.check_after_ms(MEMORY_CHECK_MS_MAX)
+
+    def _level(self) -> Level | None:
+        used = self._readings.memory_used()
+        return None if used is None else Level(Resource.MEMORY, used, self._limit)
+
+
+class DiskMonitor:
+    """The disk of the data directory against disk_free_limit."""
+
+    def __init__(self, alarms: Alarms, readings: Readings, folder: Path) -> None:
+        self._alarms = alarms
+        self._readings = readings
+        self._folder = folder
+        self._limit = 0
+        self._is_failing = False
+
+    def configure(self, config: Config) -> None:
+        """Use the limit that `config` says."""
+        relative = config.get(settings.DISK_RELATIVE)
+        if relative is None:
+            self._limit = config.get(settings.DISK_ABSOLUTE)
+        else:
+            self._limit = int(memory_total(config, self._readings) * relative)
+        logger.info("publishers wait below %d MiB free on the disk of %s", self._limit // _MIB, self._folder)
+
+    def look(self) -> int:
+        """Measure; answers in how many ms to look again."""
+        try:
+            level = Level(Resource.DISK, self._readings.disk_free(self._folder), self._limit)
+        except OSError as error:
+            if not self._is_failing:
+                logger.error("cannot tell how much of the disk of %s is free: %s", self._folder, error)
+            self._is_failing = True
+            return DISK_CHECK_MS_MAX
+        self._is_failing = False
+        if self._alarms.measured(level):
+            free, limit = level.octets // _MIB, level.limit // _MIB
+            if level.is_low:
+                logger.warning(
+                    "disk alarm set: %d MiB free on the disk of %s, %d MiB must be; %s: free some, "
+                    "or lower disk_free_limit and send SIGHUP",
+                    free, self._folder, limit, _SET,
+                )  # fmt: skip
+            else:
+                logger.warning("disk alarm cleared: %d MiB free, %d MiB must be", free, limit)
+        return level.check_after_ms(DISK_CHECK_MS_MAX)
+
+
+Monitor = MemoryMonitor | DiskMonitor
+
+
+class Monitors:
+    """Looks at everything when it is time."""
+
+    def __init__(self, monitors: list[Monitor]) -> None:
+        self._monitors = monitors
+        self._timers: dict[Monitor, asyncio.TimerHandle] = {}
+
+    def configure(self, config: Config) -> None:
+        """Look at once, and from then on, with the limits of `config`."""
+        self.stop()
+        for monitor in self._monitors:
+            monitor.configure(config)
+            self._look(monitor)
+
+    def stop(self) -> None:
+        """No further looks."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _look(self, monitor: Monitor) -> None:
+        delay = monitor.look() / 1000
+        self._timers[monitor] = asyncio.get_running_loop().call_later(delay, self._look, monitor)
+
+
+def memory_total(config: Config, readings: Readings) -> int:
+    """The memory that limits are shares of: what is configured, or what there is."""
+    override = config.get(settings.MEMORY_TOTAL)
+    return readings.memory_total() if override is None else override

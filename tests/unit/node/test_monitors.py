@@ -1,0 +1,204 @@
+"""What is measured against which limit, when, and what the log says of it."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from warren.flow.alarms import Alarms
+from warren.limits import DISK_CHECK_MS_MAX, LEVEL_CHECK_MS_MIN, MEMORY_CHECK_MS_MAX
+from warren.node.config import Config
+from warren.node.config_file import Entry
+from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitors
+
+GB = 10**9
+DATA = Path("/data")
+
+
+class Readings:
+    """A machine with figures that a test chooses."""
+
+    def __init__(self) -> None:
+        self.used: int | None = 0
+        self.total = 10 * GB
+        self.free = 100 * GB
+        # How much of what is used is given back when that is asked for.
+        self.returnable = 0
+        self.given_back = 0
+        self.fault: OSError | None = None
+        self.looks = 0
+
+    def memory_used(self) -> int | None:
+        return self.used
+
+    def memory_total(self) -> int:
+        return self.total
+
+    def give_back(self) -> None:
+        self.given_back += 1
+        assert self.used is not None
+        self.used -= self.returnable
+        self.returnable = 0
+
+    def disk_free(self, path: Path) -> int:
+        assert path == DATA
+        self.looks += 1
+        if self.fault is not None:
+            raise self.fault
+        return self.free
+
+
+class Told:
+    """What publishers are held up for, and the time."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.alarms = Alarms(self.tell)
+        self.now = 0
+        self.readings = Readings()
+
+    def tell(self, reason: str) -> None:
+        self.reason = reason
+
+    def memory(self, **entries: str) -> MemoryMonitor:
+        monitor = MemoryMonitor(self.alarms, self.readings, lambda: self.now)
+        monitor.configure(config(**entries))
+        return monitor
+
+    def disk(self, **entries: str) -> DiskMonitor:
+        monitor = DiskMonitor(self.alarms, self.readings, DATA)
+        monitor.configure(config(**entries))
+        return monitor
+
+
+def config(**entries: str) -> Config:
+    return Config([Entry(key.replace("__", "."), value, "test") for key, value in entries.items()])
+
+
+@pytest.mark.parametrize(
+    ("entries", "limit"),
+    [
+        ({}, 4 * GB),
+        ({"vm_memory_high_watermark__relative": "0.5"}, 5 * GB),
+        ({"vm_memory_high_watermark": "0.1"}, GB),
+        ({"vm_memory_high_watermark__absolute": "2GB"}, 2 * GB),
+        ({"vm_memory_high_watermark__absolute": "2GB", "vm_memory_high_watermark__relative": "0.3"}, 3 * GB),
+        ({"total_memory_available_override_value": "1GB"}, 400_000_000),
+    ],
+)
+def test_the_limit_of_memory(entries: dict[str, str], limit: int) -> None:
+    told = Told()
+    monitor = told.memory(**entries)
+    told.readings.used = limit
+    monitor.look()
+    assert told.reason == ""
+    told.readings.used = limit + 1
+    monitor.look()
+    assert told.reason == "low on memory"
+
+
+@pytest.mark.parametrize(
+    ("entries", "limit"),
+    [
+        ({}, 50_000_000),
+        ({"disk_free_limit__absolute": "2GiB"}, 2 << 30),
+        ({"disk_free_limit": "1GB"}, GB),
+        ({"disk_free_limit__relative": "1.5"}, 15 * GB),
+        ({"disk_free_limit__relative": "1", "disk_free_limit__absolute": "2GB"}, 10 * GB),
+    ],
+)
+def test_the_limit_of_the_disk(entries: dict[str, str], limit: int) -> None:
+    told = Told()
+    monitor = told.disk(**entries)
+    told.readings.free = limit
+    monitor.look()
+    assert told.reason == ""
+    told.readings.free = limit - 1
+    monitor.look()
+    assert told.reason == "low on disk"
+
+
+def test_what_is_free_inside_the_process_is_given_back_before_anybody_is_held_up() -> None:
+    told = Told()
+    monitor = told.memory()
+    told.readings.used, told.readings.returnable = 5 * GB, 2 * GB
+    monitor.look()
+    assert (told.reason, told.readings.given_back) == ("", 1)
+
+
+def test_while_memory_is_short_it_is_given_back_once_a_second() -> None:
+    told = Told()
+    monitor = told.memory()
+    told.readings.used = 5 * GB
+    for told.now in (10_000, 10_100, 10_999, 11_000):
+        monitor.look()
+    assert (told.reason, told.readings.given_back) == ("low on memory", 2)
+    told.readings.used = GB
+    told.now = 20_000
+    monitor.look()
+    assert (told.reason, told.readings.given_back) == ("", 2)
+
+
+def test_a_machine_that_does_not_say_has_no_memory_alarm(caplog: pytest.LogCaptureFixture) -> None:
+    told = Told()
+    told.readings.used = None
+    assert told.memory().look() == MEMORY_CHECK_MS_MAX
+    assert told.reason == ""
+    assert "there is no memory alarm" in caplog.text
+
+
+def test_a_disk_that_cannot_be_asked_is_reported_once_and_asked_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told = Told()
+    monitor = told.disk()
+    told.readings.fault = OSError(5, "Input/output error")
+    assert [monitor.look(), monitor.look()] == [DISK_CHECK_MS_MAX] * 2
+    assert caplog.text.count("Input/output error") == 1
+    told.readings.fault, told.readings.free = None, 0
+    assert monitor.look() == 200
+    assert told.reason == "low on disk"
+
+
+def test_the_log_says_the_figures_and_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "warren.alarms")
+    told = Told()
+    memory, disk = told.memory(vm_memory_high_watermark__absolute="100MiB"), told.disk()
+    told.readings.used, told.readings.free = 200 << 20, 1 << 20
+    for monitor in (memory, disk):
+        monitor.look()
+        monitor.look()
+    told.readings.used, told.readings.free = 0, GB
+    memory.look()
+    disk.look()
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(":")[0] for line in lines] == [
+        "publishers wait above 100 MiB of memory, of 9536 MiB",
+        "publishers wait below 47 MiB free on the disk of /data",
+        "memory alarm set", "disk alarm set", "memory alarm cleared", "disk alarm cleared",
+    ]  # fmt: skip
+    assert "200 MiB used, 100 MiB allowed" in lines[2]
+    assert "raise vm_memory_high_watermark and send SIGHUP" in lines[2]
+    assert "1 MiB free on the disk of /data, 47 MiB must be" in lines[3]
+
+
+def test_new_limits_count_at_once_and_a_stopped_monitor_looks_no_more() -> None:
+    async def work() -> None:
+        told = Told()
+        told.readings.free = GB
+        monitors = Monitors([DiskMonitor(told.alarms, told.readings, DATA)])
+        monitors.configure(config(disk_free_limit="2GB"))
+        assert told.reason == "low on disk"
+        monitors.configure(config())
+        assert (told.reason, told.readings.looks) == ("", 2)
+        told.readings.free = 50_000_000
+        monitors.configure(config())
+        await asyncio.sleep(LEVEL_CHECK_MS_MIN * 3 / 1000)
+        assert told.readings.looks > 3
+        monitors.stop()
+        looks = told.readings.looks
+        await asyncio.sleep(LEVEL_CHECK_MS_MIN * 2 / 1000)
+        assert told.readings.looks == looks
+
+    asyncio.run(work())

@@ -1,0 +1,77 @@
+"""What the kernel says of memory and disk, from its own files and from made-up ones."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from warren.runtime.machine import Machine
+
+PHYSICAL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def made_up(root: Path, files: dict[str, str]) -> Machine:
+    """A machine whose kernel has these files."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Machine(root)
+
+
+def test_memory_that_is_used_and_given_back_is_seen() -> None:
+    machine = Machine()
+    before = machine.memory_used()
+    assert before is not None
+    # Small enough for the allocator's own heap, which keeps what is freed below the last piece.
+    pieces = [bytes(20_000) for _ in range(2_000)]
+    with_pieces = machine.memory_used()
+    del pieces[:-1]
+    machine.give_back()
+    after = machine.memory_used()
+    assert with_pieces is not None
+    assert after is not None
+    assert with_pieces - before > 30_000_000
+    assert with_pieces - after > 30_000_000
+
+
+def test_a_machine_without_proc_does_not_say_what_is_used(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    assert machine.memory_used() is None
+    assert machine.memory_total() == PHYSICAL
+
+
+@pytest.mark.parametrize(
+    ("files", "total"),
+    [
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "max\n"}, PHYSICAL),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "5000\n"}, 5000),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/fs/cgroup/a/b/memory.max": "5000\n",
+                "sys/fs/cgroup/a/memory.max": "4000\n",
+            },
+            4000,
+        ),
+        ({"proc/self/cgroup": "0::/elsewhere\n", "sys/fs/cgroup/memory.max": "3000\n"}, 3000),
+        (
+            {
+                "proc/self/cgroup": "8:pids:/a\n4:memory:/a\n0::/\n",
+                "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "2000\n",
+                "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+            },
+            2000,
+        ),
+    ],
+)
+def test_the_least_of_machine_and_control_groups_counts(
+    tmp_path: Path, files: dict[str, str], total: int
+) -> None:
+    assert made_up(tmp_path, files).memory_total() == total
+
+
+def test_what_is_free_on_a_disk(tmp_path: Path) -> None:
+    assert Machine().disk_free(tmp_path) > 0
+    with pytest.raises(FileNotFoundError):
+        Machine().disk_free(tmp_path / "nowhere")
