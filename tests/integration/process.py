@@ -42,6 +42,15 @@ class Broker:
                 return
         raise AssertionError(f"ended with {self.process.wait()}: {''.join(self.lines)}")
 
+    def wait_for(self, text: str) -> None:
+        """Until a line of its log has `text`."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if text in line:
+                return
+        raise AssertionError(f"ended without {text!r}: {''.join(self.lines)}")
+
     @property
     def port(self) -> int:
         """Where AMQP is spoken in the clear."""

@@ -1,0 +1,156 @@
+"""A real broker that runs low on memory or disk, and the clients of it."""
+
+import base64
+import http.client
+import json
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.process import Broker, broker
+
+WAIT_S_MAX = 30
+LITTLE = "vm_memory_high_watermark.absolute = 1MB"
+MUCH = "vm_memory_high_watermark.absolute = 2GB"
+NO_DISK = "disk_free_limit.absolute = 1000000TB"
+
+
+class Client:
+    """A connection with two channels, and what it was told about being blocked."""
+
+    def __init__(self, port: int) -> None:
+        self.connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port))
+        self.told: list[str] = []
+        self.connection.add_on_connection_blocked_callback(
+            lambda _, frame: self.told.append(frame.method.reason)
+        )
+        self.connection.add_on_connection_unblocked_callback(lambda *_: self.told.append("unblocked"))
+        self.publishing = self.connection.channel()
+        self.consuming = self.connection.channel()
+
+    def wait(self, is_so: Callable[[], bool]) -> None:
+        """Attend to what comes until something is so."""
+        for _ in range(WAIT_S_MAX * 10):
+            if is_so():
+                return
+            self.connection.process_data_events(0.1)
+        raise AssertionError(self.told)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Broker]:
+    """A broker with memory enough, until its configuration says otherwise."""
+    config = tmp_path / "warren.conf"
+    config.write_text(MUCH)
+    with broker("--data-dir", str(tmp_path / "data"), config=config) as started:
+        yield started
+
+
+def reconfigure(node: Broker, folder: Path, lines: str, expected: str) -> None:
+    """Have the broker read `lines`, and wait until its log says what came of it."""
+    (folder / "warren.conf").write_text(lines)
+    node.process.send_signal(signal.SIGHUP)
+    node.wait_for(expected)
+
+
+def health(node: Broker, check: str = "alarms") -> tuple[int, dict[str, object]]:
+    connection = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=WAIT_S_MAX)
+    authorization = "Basic " + base64.b64encode(b"guest:guest").decode()
+    connection.request("GET", f"/api/health/checks/{check}", headers={"authorization": authorization})
+    response = connection.getresponse()
+    return response.status, json.loads(response.read())
+
+
+def resources(node: Broker) -> list[str]:
+    status, body = health(node)
+    assert (status == 503) == ("alarms" in body)
+    assert status == health(node, "local-alarms")[0]
+    return [alarm["resource"] for alarm in body.get("alarms", [])]  # type: ignore[attr-defined]
+
+
+def count(channel: BlockingChannel, queue: str) -> int:
+    return channel.queue_declare(queue, passive=True).method.message_count
+
+
+def test_a_publisher_is_held_up_and_its_consumer_is_not(node: Broker, tmp_path: Path) -> None:
+    client = Client(node.port)
+    client.publishing.queue_declare("work")
+    client.publishing.queue_declare("more")
+    for number in range(3):
+        client.publishing.basic_publish("", "work", str(number).encode())
+    taken: list[bytes] = []
+
+    def take(channel: BlockingChannel, method: pika.spec.Basic.Deliver, _: object, body: bytes) -> None:
+        taken.append(body)
+        channel.basic_ack(method.delivery_tag)
+
+    reconfigure(node, tmp_path, LITTLE, "memory alarm set")
+    assert resources(node) == ["memory"]
+    client.publishing.basic_publish("", "more", b"held")
+    client.wait(lambda: bool(client.told))
+    assert client.told == ["low on memory"]
+
+    client.consuming.basic_qos(prefetch_count=1)
+    client.consuming.basic_consume("work", take)
+    client.wait(lambda: len(taken) == 3)
+    assert taken == [b"0", b"1", b"2"]
+    assert count(client.consuming, "work") == 0
+    assert count(client.consuming, "more") == 0
+
+    reconfigure(node, tmp_path, MUCH, "memory alarm cleared")
+    client.wait(lambda: len(client.told) == 2)
+    assert client.told == ["low on memory", "unblocked"]
+    assert client.publishing.basic_get("more")[2] == b"held"
+    assert resources(node) == []
+    client.connection.close()
+
+
+def test_both_alarms_are_named_and_the_last_to_clear_lets_publishers_go_on(
+    node: Broker, tmp_path: Path
+) -> None:
+    reconfigure(node, tmp_path, f"{LITTLE}\n{NO_DISK}", "disk alarm set")
+    client = Client(node.port)
+    client.publishing.queue_declare("work")
+    client.publishing.basic_publish("", "work", b"held")
+    client.wait(lambda: bool(client.told))
+    assert client.told == ["low on disk & memory"]
+    assert resources(node) == ["disk space", "memory"]
+    reconfigure(node, tmp_path, LITTLE, "disk alarm cleared")
+    assert resources(node) == ["memory"]
+    assert count(client.consuming, "work") == 0
+    reconfigure(node, tmp_path, "", "memory alarm cleared")
+    client.wait(lambda: len(client.told) == 2)
+    client.connection.close()
+
+
+def test_consumers_that_take_what_waits_clear_the_alarm(tmp_path: Path) -> None:
+    config = tmp_path / "warren.conf"
+    config.write_text("vm_memory_high_watermark.absolute = 150MiB")
+    body = bytes(100_000)
+    with broker(config=config) as node:
+        client = Client(node.port)
+        client.publishing.queue_declare("work")
+        for _ in range(3000):
+            if client.told:
+                break
+            client.publishing.basic_publish("", "work", body)
+            client.connection.process_data_events(0)
+        client.wait(lambda: bool(client.told))
+        # On a connection of its own: the other one may have sent so much that it is not read any more.
+        other = Client(node.port)
+        while client.told == ["low on memory"]:
+            other.consuming.basic_get("work", auto_ack=True)
+            client.connection.process_data_events(0)
+        assert client.told == ["low on memory", "unblocked"]
+        node.wait_for("memory alarm cleared")
+        for each in (client, other):
+            each.connection.close()
+
+
+def test_a_wrong_configuration_changes_nothing(node: Broker, tmp_path: Path) -> None:
+    reconfigure(node, tmp_path, "vm_memory_high_watermark.absolute = none of it", "stay as they are")
+    assert resources(node) == []
+    assert "must be a size" in node.lines[-1]
