@@ -20,6 +20,9 @@ from warren.wire.properties import BasicProperties
 SEEDS = int(os.environ.get("SEEDS", "1000"))
 QUEUES = (1, 2, 3)
 STEPS = 120
+# Every other seed has segments that a few states of lanes fill, the others some messages in each.
+SEGMENT_SIZES = (8_192, 600)
+BODY_SIZES = ((0, 1, 20, 700, 3_000), (0, 1, 20, 100))
 PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
 
 
@@ -61,6 +64,7 @@ class Simulation:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
+        self.body_sizes = BODY_SIZES[seed % 2]
         self.disk = SimulatedDisk(self.chance)
         self.port = Port()
         self.promises = Held()
@@ -79,13 +83,11 @@ class Simulation:
         return open_store(self.disk, self.port, world)
 
     def step(self) -> None:
-        action = self.chance.choice(
-            ["append", "append", "append", "release", "release", "reach", "commit", "work", "work", "crash"]
-        )
-        getattr(self, action)()
+        actions = ["append"] * 6 + ["release"] * 4 + ["drain", "reach", "reach", "commit", "commit"]
+        getattr(self, self.chance.choice([*actions, "work", "work", "work", "work", "crash"]))()
 
     def append(self) -> None:
-        body = self.chance.randbytes(self.chance.choice([0, 1, 20, 700, 3_000]))
+        body = self.chance.randbytes(self.chance.choice(self.body_sizes))
         message = StoredMessage(encode_address("", "q"), PROPERTIES, body + BODY_END, 5)
         self.number += 1
         for queue in self.chance.sample(QUEUES, self.chance.choice([1, 1, 2, 3])):
@@ -102,6 +104,11 @@ class Simulation:
             self.store.release(message, self.store.lane(key[0], 0), key[1])
             self.released[key] = False
 
+    def drain(self) -> None:
+        """Release all, or all but the newest."""
+        for _ in range(len(self.held) - self.chance.choice([0, 0, 1, 3])):
+            self.release()
+
     def reach(self) -> None:
         queue = self.chance.choice(QUEUES)
         self.store.reached(self.store.lane(queue, 0), self.chance.randrange(self.next[queue] + 1))
@@ -114,10 +121,9 @@ class Simulation:
 
     def settle(self) -> None:
         """Nothing is pending, so whatever was released is certainly gone."""
-        self.store.commit()
-        while self.disk.is_busy or not self.store.is_idle:
-            self.disk.advance()
+        while not self.store.is_idle:
             self.store.commit()
+            self.disk.advance()
         self.released = dict.fromkeys(self.released, True)
 
     def crash(self) -> None:
@@ -163,8 +169,8 @@ class Simulation:
 def test_nothing_confirmed_is_lost_and_nothing_released_comes_back(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "SEGMENT_SIZE", 8_192)
-    monkeypatch.setattr("warren.store.recovery.SEGMENT_SIZE", 8_192)
+    monkeypatch.setattr(log_module, "SEGMENT_SIZE", SEGMENT_SIZES[seed % 2])
+    monkeypatch.setattr("warren.store.recovery.SEGMENT_SIZE", SEGMENT_SIZES[seed % 2])
     simulation = Simulation(seed)
     for _ in range(STEPS):
         simulation.step()

@@ -55,9 +55,9 @@ class Log:
         self._random_octets = random_octets
         self.last = Segment(max(segments, default=0), 0)
         self._seed = 0
-        # Files that can be used again, and a number that none of them has.
+        # Files that can be used again, and the highest number that one of them has.
         self._spares = spares
-        self._spares_made = len(spares)
+        self._spares_made = max((int(name.removeprefix(SPARE_PREFIX)) for name in spares), default=0)
         # The steps of this batch, and the chunks of its last write, which begins at `_start`.
         self._steps: list[Step] = []
         self._chunks: list[bytes] = []
@@ -93,9 +93,9 @@ class Log:
             self._add(encode(kind, body, self._seed))
 
     def sealed_dead(self) -> list[Segment]:
-        """The segments that were sealed since the last call and are dead already."""
+        """The segments that were dead already when they were sealed, since the last call."""
         sealed, self._sealed = self._sealed, []
-        return [segment for segment in sealed if segment.is_dead]
+        return sealed
 
     def retire(self, segment: Segment) -> None:
         """Use the file of `segment` again, or delete it, when this batch is synced."""
@@ -131,7 +131,9 @@ class Log:
         self._add(encode(SEAL, b"", self._seed))
         self._write()
         sealed.is_sealed = True
-        self._sealed.append(sealed)
+        # One that still holds messages is found dead by whoever releases the last of them.
+        if sealed.is_dead:
+            self._sealed.append(sealed)
         self._open_next(size)
 
     def _open_next(self, size: int) -> None:

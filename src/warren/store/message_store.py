@@ -226,9 +226,12 @@ class MessageStore:
                     ]
                     reached.append(encode_reference(lane.queue, lane.key | lane.reached))
             log.retire(segment)
+        begun = log.last.number
         log.append_parts(RELEASE, runs)
         log.append_parts(REACHED, reached)
-        log.last.lanes.update(lanes)
+        # What does not fit into one segment stands in two: both must not go before it is written anew.
+        for number in range(begun, log.last.number + 1):
+            self._segments[number].lanes.update(lanes)
 
     def _submit(self, steps: list[Step]) -> None:
         self._is_busy = True
