@@ -72,8 +72,11 @@ PERMISSIONS_CACHED_MAX = 64
 # --- publishing ---------------------------------------------------------------------------------
 # Addresses (exchange and routing key) that a channel remembers its permission for; then it forgets all.
 PUBLISHER_ADDRESSES_MAX = 1024
-# Octets of frames that wait for a slow answer or the end of an alarm, in one connection; then it is not read.
+# Octets of frames that wait for a slow answer, the disk or the end of an alarm, in one connection; then it is
+# not read.
 HELD_FRAMES_SIZE_MAX = 1_048_576
+# And in all connections; then none of those that hold any is read: a thousand publishers hold 100 MB at most.
+HELD_FRAMES_TOTAL_SIZE_MAX = 67_108_864
 
 # --- consuming ----------------------------------------------------------------------------------
 # RabbitMQ's default consumer_timeout: how long a delivery may stay unsettled.
@@ -119,7 +122,17 @@ DISK_CHECK_MS_MAX = 10_000
 # While memory is short, what is free inside the process is given back this often; it takes a core meanwhile.
 TRIM_MS = 1_000
 
+# For how long a connection that was held up by the disk shows it, as in RabbitMQ.
+FLOW_SHOWN_MS = 5_000
+
 # --- store --------------------------------------------------------------------------------------
+# What a store has in memory and not handed to its disk yet, before publishers wait: as much again is being
+# written meanwhile. Larger batches sync no cheaper for each octet, and what waits in them is not confirmed.
+STORE_PENDING_SIZE_MAX = 16_777_216
+# What a message takes there beside its content.
+PENDING_MESSAGE_SIZE = 256
+# And what each further queue that it goes to takes.
+PENDING_REFERENCE_SIZE = 64
 # Octets of a segment file, as RabbitMQ's msg_store_file_size_limit; a larger message has a file of its own.
 SEGMENT_SIZE = 16_777_216
 # Files kept to be used again: so much disk is never given back, and four rolls in a row make no new file.

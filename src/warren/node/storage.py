@@ -46,7 +46,7 @@ class Storage:
         path.mkdir(parents=True, exist_ok=True)
         loop = asyncio.get_running_loop()
         disk = DirectoryDisk(path, loop, self._executor)
-        port = _LoopPort(loop, name)
+        port = _LoopPort(loop, domain)
         started = time.monotonic()
         vhost = self._metadata.vhost(name)
         assert vhost is not None
@@ -81,11 +81,12 @@ class Storage:
 
 
 class _LoopPort(StorePort):
-    """Commits at the end of a turn of the loop, and tries again when the disk was full."""
+    """Commits at the end of a turn of the loop, tries again when the disk was full, and slows publishers."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, domain: Domain) -> None:
         self._loop = loop
-        self._name = name
+        self._name = domain.vhost.name
+        self._credit = domain.credit
         self.store: MessageStore | None = None
 
     def dirty(self) -> None:
@@ -100,6 +101,12 @@ class _LoopPort(StorePort):
 
     def recovered(self) -> None:
         logger.info("the messages of vhost '%s' are written again", self._name)
+
+    def is_behind(self) -> None:
+        self._credit.spend()
+
+    def has_caught_up(self) -> None:
+        self._credit.renew()
 
 
 class _Progress:

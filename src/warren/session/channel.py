@@ -165,8 +165,8 @@ class Channel:
             index = (octets[at] << 24) | (octets[at + 1] << 16) | (octets[at + 2] << 8) | octets[at + 3]
             self._method_index = index
             if index == _PUBLISH:
-                if self._throttle.reason:
-                    self._throttle.hold_publisher()
+                if self._throttle.reason or self._throttle.credit.is_spent:
+                    self._throttle.hold_publisher(self._host.now)
                     self._hold(reader)
                 else:
                     self._publisher.method(reader)

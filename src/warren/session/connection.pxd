@@ -32,6 +32,8 @@ cdef class Connection:
     cdef bint _is_open
     cdef bint _is_deaf
     cdef bint _is_leaving
+    cdef bint _is_leaving_soon
+    cdef bint _is_lost
     cdef int64_t _octets_received
     cdef bytes _greeting
     cdef object _handshake

@@ -65,10 +65,10 @@ class Connection:
 
     __slots__ = (
         "_channel", "_channels", "_closing_deadline", "_greeting", "_handshake", "_heartbeat", "_is_deaf",
-        "_is_leaving", "_is_open", "_now", "_octets_received", "_reader", "_timeout_check",
-        "_timeout_interval", "_vhost", "_waiting", "_wake", "_work_max", "changes",
-        "connected_at",
-        "domain", "has_more", "login", "outbox", "owner", "peer", "server", "state", "throttle",
+        "_is_leaving", "_is_leaving_soon", "_is_lost", "_is_open", "_now", "_octets_received", "_reader",
+        "_timeout_check", "_timeout_interval", "_vhost", "_waiting", "_wake", "_work_max", "changes",
+        "connected_at", "domain", "has_more", "login", "outbox", "owner", "peer", "server", "state",
+        "throttle",
     )  # fmt: skip
 
     def __init__(self, server: Server, peer: Peer, wake: Wake, now: int) -> None:
@@ -76,7 +76,7 @@ class Connection:
         self.peer = peer
         self._wake = wake
         self.outbox = Outbox(wake)
-        self.throttle = Throttle(self.outbox, server.blocked_reason)
+        self.throttle = Throttle(self.outbox, server.blocked_reason, server.held)
         self.state = State.HANDSHAKE
         self.connected_at = now
         # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
@@ -96,6 +96,9 @@ class Connection:
         self._is_deaf = False
         # True while its exclusive queues are deleted.
         self._is_leaving = False
+        # It asked to close, or its socket is gone, while something was held that goes on first.
+        self._is_leaving_soon = False
+        self._is_lost = False
         self._octets_received = 0
         self._greeting = b""
         self._handshake: Handshake | None = Handshake(server.gate, peer, server.offer, now)
@@ -236,15 +239,21 @@ class Connection:
         """Hold up what is published, for `reason`; an empty one lets it go on."""
         self.throttle.block(reason)
         self.changes += 1
-        if not reason:
-            for channel in list(self._channels.values()):
-                self.attend(channel, channel.resume)
+        if not reason and self.throttle.held_size:
+            self.server.later(self._resume)
+        elif self._is_lost:
+            self._end()
 
     def attend(self, channel: Channel, action: Callable[[], None]) -> None:
         """Run what `channel` does without a frame, with the same ends for it and for its exceptions."""
         self.guard(action)
         if channel.is_closed and self._channels.get(channel.number) is channel:
             self._forget(channel)
+        if not self.throttle.held_size:
+            if self._is_lost:
+                self._end()
+            elif self._is_leaving_soon:
+                self._agree_to_close()
         # Whoever stopped reading from this client has to look again, though there may be nothing to write.
         self.changes += 1
         self._wake.output_ready()
@@ -256,9 +265,30 @@ class Connection:
         self._now = now
         if self.has_more:
             self.server.later(self.lost)
+        elif self.throttle.is_waiting and self._is_open:
+            # What it published waits for the disk, and would not have if the disk were faster.
+            self._is_lost = True
         else:
-            self._release(b"")
-            self._finish()
+            self._end()
+
+    def condition(self, now: int) -> str:
+        """Its state, as RabbitMQ's management API names it."""
+        return self.throttle.condition(now) if self._is_open else self.state.value
+
+    def _resume(self, now: int) -> None:
+        """What was held goes on, as far as it may."""
+        self._now = now
+        if self._is_open:
+            self._vhost.now = now
+            self._vhost.work = 0
+            for channel in list(self._channels.values()):
+                self.attend(channel, channel.resume)
+
+    def _end(self) -> None:
+        """Nobody hears of it any more."""
+        self._is_lost = False
+        self._release(b"")
+        self._finish()
 
     def _receive_early(self, data: bytes) -> None:
         """Octets before the connection is open, or after it began to close."""
@@ -370,7 +400,8 @@ class Connection:
         self._handshake = None
         self._is_open = True
         self.state = State.OPEN
-        self.throttle.tells = "connection.blocked" in handshake.capabilities
+        tells = "connection.blocked" in handshake.capabilities
+        self.throttle.open(self.domain.credit, self._resume, tells=tells)
         self.check_timeouts(self.server.settings.consumer_timeout_ms)
         self._vhost = self.domain.vhost
         self._vhost.now = self._now
@@ -402,16 +433,24 @@ class Connection:
             raise FrameError(f"{frame_octets(1, reader.payload())}: unknown_frame", method_index=0)
         method = decode_method(reader.payload())
         if isinstance(method, methods.ConnectionClose):
-            # The client closes the socket; until then it may say so again, as RabbitMQ lets it.
-            self.state = State.CLOSING
-            self._closing_deadline = self._now + limits.CLOSING_MS
-            self._release(_CLOSE_OK)
+            if self.throttle.held_size:
+                # It comes behind what is held: who says good-bye has not taken back what was said before.
+                self._is_leaving_soon = True
+            else:
+                self._agree_to_close()
         elif isinstance(method, methods.ConnectionUpdateSecret):
             self._update_secret(method)
         else:
             raise ChannelNumberError(
                 "unexpected method in connection state running", method_index=method.index
             )
+
+    def _agree_to_close(self) -> None:
+        """The client closes the socket; until then it may say so again, as RabbitMQ lets it."""
+        self._is_leaving_soon = False
+        self.state = State.CLOSING
+        self._closing_deadline = self._now + limits.CLOSING_MS
+        self._release(_CLOSE_OK)
 
     def _update_secret(self, _: methods.ConnectionUpdateSecret) -> None:
         """Credentials that do not expire need no renewal: take note, as RabbitMQ does without OAuth."""
@@ -436,6 +475,9 @@ class Connection:
         self._vhost.now = now
         heartbeat = self._heartbeat
         if heartbeat is not None:
+            if self.throttle.is_reading_paused:
+                # Its silence is ours.
+                self._octets_received += 1
             pulse = heartbeat.due(now, self._octets_received, self.outbox.total)
             if pulse is Pulse.SEND:
                 self.outbox.raw(HEARTBEAT_FRAME)
@@ -491,6 +533,7 @@ class Connection:
         if not self._is_open:
             return
         self._is_open = False
+        self.throttle.close()
         self.server.channels_closed(self, len(self._channels))
         for channel in self._channels.values():
             # What one of them gives back must not go to another, which ends as well.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from warren.access.authorize import Authorizer
 from warren.errors import InternalError, ResourceError
+from warren.flow.credit import Credit
 from warren.metadata.events import Event, PermissionsChanged, UserChanged, UserRemoved
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
@@ -56,6 +57,8 @@ class Domain:
     declaring: Declaring[ClassicQueue]
     wiring: Wiring[ClassicQueue]
     metadata: Metadata
+    # What the disk lets publishers do; always, without one.
+    credit: Credit
 
     @classmethod
     def open(cls, name: str, metadata: Metadata, proposals: Proposals, world: "DomainWorld") -> "Domain":
@@ -87,6 +90,7 @@ class Domain:
             declaring=declaring,
             wiring=Wiring(metadata, proposals, topology),
             metadata=metadata,
+            credit=Credit(world.later),
         )
         metadata.listen(domain.heed)
         return domain

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from warren import limits
 from warren.session.gate import Gate
 from warren.session.handshake import HandshakeSettings, Offer
+from warren.session.throttle import HeldTotal
 from warren.vhost.errand import Later
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Server:
 
     __slots__ = (
         "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "blocked_reason",
-        "connections", "domains", "gate", "later", "offer", "random_octets", "report", "settings",
+        "connections", "domains", "gate", "held", "later", "offer", "random_octets", "report", "settings",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, settings: SessionSettings, world: "World") -> None:
@@ -43,6 +44,7 @@ class Server:
         self.report = world.report
         # Why publishers are held up now, as connection.blocked says it; empty when they are not.
         self.blocked_reason = ""
+        self.held = HeldTotal()
         # The open connections, in the order in which they came.
         self.connections: dict[Connection, None] = {}
         self._serial = 0

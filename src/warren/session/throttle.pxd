@@ -1,12 +1,23 @@
+from libc.stdint cimport int64_t
+
+from warren.flow.credit cimport Credit
 from warren.session.outbox cimport Outbox
+
+cdef class HeldTotal:
+    cdef readonly Py_ssize_t size
 
 cdef class Throttle:
     cdef Outbox _outbox
+    cdef HeldTotal _total
+    cdef object _go_on
+    cdef bint _tells
+    cdef int64_t _waited_at
+    cdef readonly Credit credit
     cdef readonly Py_ssize_t held_size
     cdef public str reason
-    cdef public bint tells
     cdef readonly bint is_blocked
+    cdef readonly bint is_waiting
 
-    cpdef hold_publisher(self)
+    cpdef hold_publisher(self, int64_t now)
     cpdef held(self, Py_ssize_t size)
     cpdef released(self, Py_ssize_t size)

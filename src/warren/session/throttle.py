@@ -1,34 +1,72 @@
 """Why a client is held up, and whether it was told (RabbitMQ's connection.blocked).
 
-While an alarm is on, the frames of a channel that publishes are held, and all other channels go on: the
-acknowledgements that would clear the alarm are still read. Only when too much is held is nothing read at all.
+While an alarm is on, or the disk has enough to do, the frames of a channel that publishes are held, and all
+other channels go on: the acknowledgements that would clear the alarm are still read. Only when too much is
+held is nothing read at all. Of alarms clients are told, of the disk they are not.
 """
 
-from warren.limits import HELD_FRAMES_SIZE_MAX
+from collections.abc import Callable
+
+from warren.flow.credit import Credit
+from warren.limits import FLOW_SHOWN_MS, HELD_FRAMES_SIZE_MAX, HELD_FRAMES_TOTAL_SIZE_MAX
 from warren.session.outbox import Outbox
 from warren.wire.methods import ConnectionBlocked, ConnectionUnblocked
 
 
+class HeldTotal:
+    """The frames that all connections of a broker hold."""
+
+    __slots__ = ("size",)
+
+    def __init__(self) -> None:
+        self.size = 0
+
+
 class Throttle:
-    """The state of one connection under alarms."""
+    """The state of one connection under alarms, and before a slow disk."""
 
-    __slots__ = ("_outbox", "held_size", "is_blocked", "reason", "tells")
+    __slots__ = (
+        "_go_on", "_outbox", "_tells", "_total", "_waited_at", "credit", "held_size", "is_blocked",
+        "is_waiting", "reason",
+    )  # fmt: skip
 
-    def __init__(self, outbox: Outbox, reason: str) -> None:
+    def __init__(self, outbox: Outbox, reason: str, total: HeldTotal) -> None:
         self._outbox = outbox
+        self._total = total
         # Why publishers are to be held up now; empty when they are not.
         self.reason = reason
+        # Of the virtual host, once it is known; and what goes on when there is credit again.
+        self.credit: Credit = None  # type: ignore[assignment]
+        self._go_on: Callable[[int], None] = _nothing
         self.held_size = 0
         # The client announced connection.blocked.
-        self.tells = False
+        self._tells = False
         # A publish of this connection was held up since the alarm began.
         self.is_blocked = False
+        # It stands in the line of those who wait for credit; and when it last did (ms).
+        self.is_waiting = False
+        self._waited_at = -FLOW_SHOWN_MS
 
-    def hold_publisher(self) -> None:
-        """Something was published although there is a reason to wait: the client is told so, once."""
-        if not self.is_blocked:
+    def open(self, credit: Credit, go_on: Callable[[int], None], *, tells: bool) -> None:
+        """The connection is open: it waits for `credit`, and is told of alarms if it knows of them."""
+        self.credit = credit
+        self._go_on = go_on
+        self._tells = tells
+
+    def close(self) -> None:
+        """The connection is closed: it waits for nothing."""
+        self._go_on = _nothing
+
+    def hold_publisher(self, now: int) -> None:
+        """Something was published although it should wait: of an alarm, the client is told so, once."""
+        if not self.reason:
+            self._waited_at = now
+            if not self.is_waiting:
+                self.is_waiting = True
+                self.credit.wait(self._go_on_waiting)
+        elif not self.is_blocked:
             self.is_blocked = True
-            if self.tells:
+            if self._tells:
                 self._outbox.method(0, ConnectionBlocked(self.reason))
 
     def block(self, reason: str) -> None:
@@ -36,18 +74,40 @@ class Throttle:
         self.reason = reason
         if not reason and self.is_blocked:
             self.is_blocked = False
-            if self.tells:
+            if self._tells:
                 self._outbox.method(0, ConnectionUnblocked())
+
+    def condition(self, now: int) -> str:
+        """The state of an open connection in RabbitMQ's words: running, blocking, blocked or flow."""
+        if self.reason:
+            return "blocked" if self.is_blocked else "blocking"
+        if self.is_waiting or now - self._waited_at < FLOW_SHOWN_MS:
+            return "flow"
+        return "running"
 
     def held(self, size: int) -> None:
         """`size` more octets of frames wait in memory."""
         self.held_size += size
+        self._total.size += size
 
     def released(self, size: int) -> None:
         """`size` octets of frames wait no longer."""
         self.held_size -= size
+        self._total.size -= size
 
     @property
     def is_reading_paused(self) -> bool:
         """True if no more may be read from this client."""
-        return self.held_size >= HELD_FRAMES_SIZE_MAX
+        return self.held_size >= HELD_FRAMES_SIZE_MAX or (
+            self.held_size > 0 and self._total.size >= HELD_FRAMES_TOTAL_SIZE_MAX
+        )
+
+    def _go_on_waiting(self, now: int) -> None:
+        """It stands in the line no more."""
+        self.is_waiting = False
+        self._waited_at = now
+        self._go_on(now)
+
+
+def _nothing(now: int) -> None:
+    """Before the connection is open."""

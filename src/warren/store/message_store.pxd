@@ -6,6 +6,9 @@ from warren.model.message cimport StoredMessage
 from warren.store.lane cimport Lane
 
 cdef int _SEGMENT_SHIFT
+cdef Py_ssize_t _PENDING_SIZE_MAX
+cdef Py_ssize_t _MESSAGE_SIZE
+cdef Py_ssize_t _REFERENCE_SIZE
 
 @cython.final
 cdef class MessageStore:
@@ -19,6 +22,7 @@ cdef class MessageStore:
     cdef list _retried
     cdef list _pending
     cdef list _pending_references
+    cdef Py_ssize_t _pending_size
     cdef StoredMessage _last
     cdef list _last_references
     cdef list _dirty_lanes
@@ -35,6 +39,8 @@ cdef class MessageStore:
     cpdef release(self, StoredMessage message, Lane lane, uint64_t position)
     cpdef reached(self, Lane lane, uint64_t position)
     cdef _announce(self)
+    @cython.locals(before=Py_ssize_t)
+    cdef _add_pending(self, Py_ssize_t size)
     cdef _mark(self, Lane lane)
     @cython.locals(message=StoredMessage, its_references=list, joined=bytes)
     cdef _encode_batch(self)

@@ -15,6 +15,7 @@ in it, the state of lanes, was synced elsewhere. Numbers of queues are never use
 import errno
 from collections.abc import Callable
 
+from warren.limits import PENDING_MESSAGE_SIZE, PENDING_REFERENCE_SIZE, STORE_PENDING_SIZE_MAX
 from warren.model.confirmation import Confirmation
 from warren.model.message import StoredMessage
 from warren.store.disk import Disk, Step
@@ -24,6 +25,9 @@ from warren.store.record import REACHED, RELEASE, encode_reference, encode_run
 from warren.store.segment import Segment
 
 _SEGMENT_SHIFT = 32
+_PENDING_SIZE_MAX = STORE_PENDING_SIZE_MAX
+_MESSAGE_SIZE = PENDING_MESSAGE_SIZE
+_REFERENCE_SIZE = PENDING_REFERENCE_SIZE
 # What a file system answers that is full, and has room again later.
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
@@ -43,14 +47,22 @@ class StorePort:
         """The batch that failed was written after all."""
         raise NotImplementedError
 
+    def is_behind(self) -> None:
+        """More is pending than there should be: let nobody publish until `has_caught_up`."""
+        raise NotImplementedError
+
+    def has_caught_up(self) -> None:
+        """All that was pending is with the disk."""
+        raise NotImplementedError
+
 
 class MessageStore:
     """An open store; `recovery.open_store` makes it."""
 
     __slots__ = (
         "_batch_waiting", "_dead", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed",
-        "_last", "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_port",
-        "_retried", "_runs", "_segments", "_waiting", "failure", "lanes",
+        "_last", "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_pending_size",
+        "_port", "_retried", "_runs", "_segments", "_waiting", "failure", "lanes",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
@@ -67,6 +79,8 @@ class MessageStore:
         # Messages that are not encoded yet, and for each its references, encoded.
         self._pending: list[StoredMessage] = []
         self._pending_references: list[list[bytes]] = []
+        # About what these take in memory.
+        self._pending_size = 0
         self._last: StoredMessage | None = None
         self._last_references: list[bytes] = []
         # Lanes of which something was released or reached, and runs that cannot grow any more.
@@ -96,6 +110,7 @@ class MessageStore:
         message.references += 1
         if message is self._last:
             self._last_references.append(reference)
+            self._add_pending(_REFERENCE_SIZE)
             return
         self._last = message
         self._last_references = [reference]
@@ -103,6 +118,7 @@ class MessageStore:
         self._pending_references.append(self._last_references)
         if not self._is_announced:
             self._announce()
+        self._add_pending(_MESSAGE_SIZE + len(message.content))
 
     def confirm(self, confirmation: Confirmation, sequence: int) -> None:
         """Call `confirmation.done(sequence)` when all that was appended before is safe."""
@@ -182,6 +198,13 @@ class MessageStore:
         self._is_announced = True
         self._port.dirty()
 
+    def _add_pending(self, size: int) -> None:
+        """So much more is in memory until the next batch: beyond the bound, the port is told, once."""
+        before = self._pending_size
+        self._pending_size = before + size
+        if before <= _PENDING_SIZE_MAX < before + size:
+            self._port.is_behind()
+
     def _mark(self, lane: Lane) -> None:
         lane.is_dirty = True
         self._dirty_lanes.append(lane)
@@ -199,6 +222,9 @@ class MessageStore:
                 joined = its_references[0] if len(its_references) == 1 else b"".join(its_references)
                 log.append_message(message, joined)
         self._encode_state()
+        if self._pending_size > _PENDING_SIZE_MAX:
+            self._port.has_caught_up()
+        self._pending_size = 0
         return log.finish()
 
     def _encode_state(self) -> None:

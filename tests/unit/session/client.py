@@ -168,6 +168,12 @@ class Broker:
         """Let what has waited longest have its turn."""
         self.turns.pop(0)(0)
 
+    def block(self, reason: str) -> None:
+        """Begin an alarm, or end it with an empty `reason`, and let everybody go on who waited for that."""
+        self.server.block(reason)
+        while self.turns:
+            self.turn()
+
     def connect(self) -> "Client":
         """A client of which nothing was heard yet."""
         return Client(self)

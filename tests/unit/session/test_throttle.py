@@ -2,7 +2,7 @@
 
 from tests.unit.session.client import Broker, Client, call, publication
 
-from warren.limits import HELD_FRAMES_SIZE_MAX
+from warren.limits import FLOW_SHOWN_MS, HELD_FRAMES_SIZE_MAX, HELD_FRAMES_TOTAL_SIZE_MAX
 from warren.wire import methods
 
 REASON = "low on memory"
@@ -16,7 +16,7 @@ def blocked(capabilities: dict[str, bool] | None = None) -> tuple[Broker, Client
     client.ask(methods.ChannelOpen(), methods.BasicConsume(queue="q"), channel=2)
     client.send(publication("q", b"0"))
     client.hear()
-    broker.server.block(REASON)
+    broker.block(REASON)
     return broker, client
 
 
@@ -25,7 +25,7 @@ def test_a_client_is_told_when_it_publishes_and_not_before() -> None:
     assert client.hear() == []
     client.send(publication("q", b"1"), publication("q", b"2"))
     assert [heard.method for heard in client.hear()] == [methods.ConnectionBlocked(REASON)]
-    broker.server.block("")
+    broker.block("")
     unblocked, *_ = client.hear()
     assert unblocked.method == methods.ConnectionUnblocked()
 
@@ -34,7 +34,7 @@ def test_a_client_that_does_not_know_of_it_is_not_told() -> None:
     broker, client = blocked(capabilities={})
     client.send(publication("q", b"1"))
     assert client.hear() == []
-    broker.server.block("")
+    broker.block("")
     assert client.bodies() == [b"1"]
 
 
@@ -47,7 +47,7 @@ def test_one_that_comes_during_the_alarm_is_held_up_as_well() -> None:
 
 def test_one_that_does_not_publish_is_not_told_of_the_end_either() -> None:
     broker, client = blocked()
-    broker.server.block("")
+    broker.block("")
     assert client.hear() == []
 
 
@@ -62,7 +62,7 @@ def test_what_was_held_goes_on_in_order() -> None:
     broker, client = blocked()
     client.send(publication("q", b"1"), call(methods.QueuePurge(queue="q")), publication("q", b"2"))
     client.hear()
-    broker.server.block("")
+    broker.block("")
     assert [(one.channel, one.method.name, one.body) for one in client.hear()] == [
         (0, "connection.unblocked", b""),
         (2, "basic.deliver", b"1"),
@@ -74,10 +74,10 @@ def test_what_was_held_goes_on_in_order() -> None:
 def test_a_new_reason_holds_on() -> None:
     broker, client = blocked()
     client.send(publication("q", b"1"))
-    broker.server.block("low on disk")
+    broker.block("low on disk")
     client.send(publication("q", b"2"))
     assert client.names() == ["connection.blocked"]
-    broker.server.block("")
+    broker.block("")
     client.hear()
     assert broker.domain.vhost.queues["q"].published_count == 3
 
@@ -86,7 +86,7 @@ def test_an_error_among_what_was_held_closes_the_channel() -> None:
     broker, client = blocked()
     client.send(publication("q", b"1", exchange="nope"), publication("q", b"2"))
     client.hear()
-    broker.server.block("")
+    broker.block("")
     assert client.names() == ["connection.unblocked", "channel.close"]
     assert broker.domain.vhost.queues["q"].published_count == 1
 
@@ -95,7 +95,7 @@ def test_a_channel_that_was_closed_behind_what_was_held_may_be_opened_again() ->
     broker, client = blocked()
     client.send(publication("q", b"1"), call(methods.ChannelClose()))
     client.hear()
-    broker.server.block("")
+    broker.block("")
     assert "channel.close-ok" in client.names()
     assert client.ask(methods.ChannelOpen())[0].method.name == "channel.open-ok"
 
@@ -109,7 +109,7 @@ def test_reading_pauses_at_the_bound_and_goes_on_when_the_alarm_ends() -> None:
     client.send(big)
     assert client.connection.is_reading_paused
     wakes = client.wake.count
-    broker.server.block("")
+    broker.block("")
     assert not client.connection.is_reading_paused
     assert client.wake.count > wakes, "whoever reads the socket must look again"
 
@@ -122,5 +122,160 @@ def test_what_a_channel_held_is_forgotten_with_it() -> None:
     channel = client.connection.channels[1]
     channel.release()
     assert not client.connection.is_reading_paused
-    broker.server.block("")
+    broker.block("")
     assert broker.domain.vhost.queues["q"].published_count == 1
+
+
+def slowed() -> tuple[Broker, Client]:
+    """A client whose messages wait for the disk; it consumes on channel 2, without acknowledging."""
+    broker = Broker()
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="q"))
+    client.ask(methods.ChannelOpen(), methods.BasicConsume(queue="q"), channel=2)
+    client.send(publication("q", b"0"))
+    client.hear()
+    broker.domain.credit.spend()
+    return broker, client
+
+
+def renew(broker: Broker) -> None:
+    broker.domain.credit.renew()
+    while broker.turns:
+        broker.turn()
+
+
+def published(broker: Broker) -> int:
+    return broker.domain.vhost.queues["q"].published_count
+
+
+def test_a_slow_disk_holds_publishers_up_and_nobody_is_told() -> None:
+    broker, client = slowed()
+    client.send(
+        publication("q", b"1"), call(methods.BasicAck(1), 2), call(methods.QueueDeclare(queue="p"), 2)
+    )
+    assert client.names() == ["queue.declare-ok"]
+    assert (published(broker), broker.domain.vhost.queues["q"].unacked_count) == (1, 0)
+    renew(broker)
+    assert client.bodies() == [b"1"]
+
+
+def test_publishers_go_on_one_in_each_turn_while_the_disk_keeps_up() -> None:
+    broker, first = slowed()
+    second = broker.client()
+    first.send(publication("q", b"1"))
+    second.send(publication("q", b"2"))
+    broker.domain.credit.renew()
+    broker.turn()
+    assert published(broker) == 2
+    broker.domain.credit.spend()
+    broker.turn()
+    assert published(broker) == 2
+    renew(broker)
+    assert published(broker) == 3
+
+
+def test_a_publisher_that_was_held_up_again_waits_again() -> None:
+    broker, client = slowed()
+    client.send(publication("q", b"1"))
+    broker.domain.credit.renew()
+    broker.domain.credit.spend()
+    broker.turn()
+    client.send(publication("q", b"2"))
+    renew(broker)
+    assert client.bodies() == [b"1", b"2"]
+
+
+def test_an_alarm_among_slow_disks_is_told_when_its_turn_comes() -> None:
+    broker, client = slowed()
+    client.send(publication("q", b"1"))
+    broker.block(REASON)
+    assert client.hear() == []
+    renew(broker)
+    assert client.names() == ["connection.blocked"]
+    broker.domain.credit.spend()
+    broker.block("")
+    assert client.names() == ["connection.unblocked"]
+    assert published(broker) == 1
+    renew(broker)
+    assert published(broker) == 2
+
+
+def test_the_state_of_a_connection_says_why_it_is_slow() -> None:
+    broker, client = slowed()
+    client.now = 10_000
+    assert client.connection.condition(10_000) == "running"
+    client.send(publication("q", b"1"))
+    assert client.connection.condition(99_000) == "flow"
+    renew(broker)
+    assert client.connection.condition(FLOW_SHOWN_MS - 1) == "flow"
+    assert client.connection.condition(FLOW_SHOWN_MS) == "running"
+    broker.block(REASON)
+    assert client.connection.condition(99_000) == "blocking"
+    client.send(publication("q", b"1"))
+    assert client.connection.condition(99_000) == "blocked"
+    client.connection.lost(99_000)
+    assert client.connection.condition(99_000) == "closed"
+
+
+def test_who_says_good_bye_has_not_taken_back_what_was_said_before() -> None:
+    broker, client = slowed()
+    client.send(publication("q", b"1"), call(methods.ConnectionClose(200, "", 0, 0), 0))
+    assert client.names() == []
+    renew(broker)
+    assert "connection.close-ok" in client.names()
+    assert (published(broker), client.connection.is_open) == (2, False)
+
+
+def test_what_came_before_the_socket_was_lost_goes_on_when_the_disk_can_take_it() -> None:
+    broker, client = slowed()
+    client.send(publication("q", b"1"))
+    client.connection.lost(0)
+    assert broker.server.connections
+    renew(broker)
+    assert (published(broker), client.connection.is_finished) == (2, True)
+    assert not broker.server.connections
+
+
+def test_a_lost_connection_does_not_outwait_an_alarm() -> None:
+    broker, client = slowed()
+    client.send(publication("q", b"1"))
+    client.connection.lost(0)
+    broker.block(REASON)
+    assert client.connection.is_finished
+    broker.block("")
+    renew(broker)
+    assert published(broker) == 1
+
+
+def test_a_client_that_is_not_read_is_not_taken_for_dead() -> None:
+    broker = Broker()
+    client = broker.client(heartbeat=1)
+    broker.block(REASON)
+    big = publication("nowhere", b"x" * 1000)
+    client.send(*[big] * (HELD_FRAMES_SIZE_MAX // len(big) + 1))
+    assert client.connection.is_reading_paused
+    for now in range(0, 60_000, 500):
+        client.expire(now)
+    assert client.connection.is_open
+    broker.block("")
+    for now in range(60_000, 64_000, 500):
+        client.expire(now)
+    assert client.connection.is_finished, "now its silence is its own"
+
+
+def test_all_connections_together_hold_no_more_than_their_bound() -> None:
+    broker, _ = blocked()
+    big = publication("nowhere", b"x" * 1000)
+    share = [big] * (HELD_FRAMES_SIZE_MAX // len(big))
+    clients = [broker.client() for _ in range(HELD_FRAMES_TOTAL_SIZE_MAX // HELD_FRAMES_SIZE_MAX)]
+    for client in clients:
+        client.send(*share)
+        assert not client.connection.is_reading_paused
+    late = broker.client()
+    late.send(*share)
+    assert late.connection.is_reading_paused
+    quiet = broker.client()
+    assert not quiet.connection.is_reading_paused
+    broker.block("")
+    assert broker.server.held.size == 0
+    assert not late.connection.is_reading_paused

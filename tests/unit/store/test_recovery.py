@@ -34,6 +34,12 @@ class Port(StorePort):
     def recovered(self) -> None:
         self.told.append("recovered")
 
+    def is_behind(self) -> None:
+        """What is behind catches up when the disk advances."""
+
+    def has_caught_up(self) -> None:
+        """Nobody waits here."""
+
 
 class Promise(Confirmation):
     """One publisher."""

@@ -1,0 +1,5 @@
+cdef class Credit:
+    cdef object _later
+    cdef object _waiting
+    cdef bint _is_calling
+    cdef readonly bint is_spent

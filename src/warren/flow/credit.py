@@ -1,0 +1,45 @@
+"""Credit that the disk of a virtual host gives its publishers: while it is spent they wait, first come first.
+
+Nobody is told (connection.blocked is for alarms): it is a matter of milliseconds, again and again.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+
+class Credit:
+    """Whether publishers may go on, and those who wait until they may."""
+
+    __slots__ = ("_is_calling", "_later", "_waiting", "is_spent")
+
+    def __init__(self, later: Callable[[Callable[[int], None]], None]) -> None:
+        # Has an action called with the time (ms) in a turn of its own.
+        self._later = later
+        self._waiting: deque[Callable[[int], None]] = deque()
+        self._is_calling = False
+        # Asked for each message.
+        self.is_spent = False
+
+    def spend(self) -> None:
+        """The disk has enough to do: whoever publishes from now on is to wait."""
+        self.is_spent = True
+
+    def renew(self) -> None:
+        """The disk can take more: let those who wait go on, one in each turn, until it is spent again."""
+        self.is_spent = False
+        self._call()
+
+    def wait(self, go_on: Callable[[int], None]) -> None:
+        """Have `go_on` called with the time (ms) when there is credit; it may wait again."""
+        self._waiting.append(go_on)
+
+    def _call(self) -> None:
+        if self._waiting and not self.is_spent and not self._is_calling:
+            self._is_calling = True
+            self._later(self._call_next)
+
+    def _call_next(self, now: int) -> None:
+        self._is_calling = False
+        if self._waiting and not self.is_spent:
+            self._waiting.popleft()(now)
+            self._call()

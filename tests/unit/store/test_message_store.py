@@ -1,0 +1,119 @@
+"""When a store has more to write than it should, and when it has caught up."""
+
+import errno
+import random
+
+from tests.sim.disk import SimulatedDisk
+
+from warren.limits import PENDING_MESSAGE_SIZE, STORE_PENDING_SIZE_MAX
+from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
+from warren.store.disk import Sync
+from warren.store.message_store import MessageStore, StorePort
+from warren.store.recovery import OpeningWorld, open_store
+from warren.wire.properties import BasicProperties
+
+ADDRESS = encode_address("", "q")
+PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
+BODY_SIZE = 1_000_000
+# So many of these are more than may be pending.
+COUNT = STORE_PENDING_SIZE_MAX // BODY_SIZE + 1
+
+
+class Port(StorePort):
+    """Notes whether publishers may go on."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def dirty(self) -> None:
+        """The tests commit when they want to."""
+
+    def failed(self, error: OSError, is_full: bool) -> None:
+        self.told.append("failed")
+
+    def recovered(self) -> None:
+        self.told.append("recovered")
+
+    def is_behind(self) -> None:
+        self.told.append("behind")
+
+    def has_caught_up(self) -> None:
+        self.told.append("caught up")
+
+
+class Publisher:
+    """Puts messages into lane 1 of a store on a disk that advances when told to."""
+
+    def __init__(self) -> None:
+        self.disk = SimulatedDisk(random.Random(0))
+        self.port = Port()
+        world = OpeningWorld(random_octets=bytes, has_queue=lambda _: True, progress=lambda *_: None)
+        self.store: MessageStore = open_store(self.disk, self.port, world).store
+        self.position = 0
+
+    def publish(self, count: int, size: int = BODY_SIZE) -> None:
+        for _ in range(count):
+            message = StoredMessage(ADDRESS, PROPERTIES, bytes(size) + BODY_END, 0)
+            message.flags = PERSISTENT
+            self.store.append(message, self.store.lane(1, 0), self.position)
+            self.position += 1
+
+
+def test_it_is_behind_once_when_too_much_is_pending() -> None:
+    publisher = Publisher()
+    publisher.publish(COUNT - 1)
+    assert publisher.port.told == []
+    publisher.publish(3)
+    assert publisher.port.told == ["behind"]
+
+
+def test_it_has_caught_up_when_the_disk_has_all_of_it() -> None:
+    publisher = Publisher()
+    publisher.publish(1)
+    publisher.store.commit()
+    publisher.publish(COUNT)
+    publisher.store.commit()
+    assert publisher.port.told == ["behind"], "the disk is busy with the first"
+    publisher.disk.advance(2)
+    assert publisher.disk.is_busy
+    assert publisher.port.told == ["behind", "caught up"], "as much again may gather while this is written"
+
+
+def test_what_is_small_counts_for_the_memory_that_it_takes() -> None:
+    publisher = Publisher()
+    count = STORE_PENDING_SIZE_MAX // (PENDING_MESSAGE_SIZE + 1)
+    publisher.publish(count, 0)
+    assert publisher.port.told == []
+    publisher.publish(1, 0)
+    assert publisher.port.told == ["behind"]
+
+
+def test_a_message_for_very_many_queues_counts_for_each() -> None:
+    publisher = Publisher()
+    message = StoredMessage(ADDRESS, PROPERTIES, b"x" + BODY_END, 0)
+    for number in range(1, 300_000):
+        publisher.store.append(message, publisher.store.lane(number % 100, 0), number)
+    assert publisher.port.told == ["behind"]
+
+
+def test_a_disk_that_is_full_keeps_it_behind_until_there_is_room() -> None:
+    publisher = Publisher()
+    publisher.disk.fault = (Sync, errno.ENOSPC)
+    publisher.publish(1)
+    publisher.store.commit()
+    publisher.publish(COUNT)
+    publisher.disk.advance()
+    publisher.store.commit()
+    assert publisher.port.told == ["behind", "failed"]
+    publisher.store.retry()
+    publisher.disk.advance()
+    assert publisher.port.told == ["behind", "failed", "recovered", "caught up"]
+
+
+def test_it_may_be_behind_again_and_again() -> None:
+    publisher = Publisher()
+    for _ in range(2):
+        publisher.publish(COUNT)
+        publisher.store.commit()
+        publisher.disk.advance()
+    assert publisher.port.told == ["behind", "caught up"] * 2
