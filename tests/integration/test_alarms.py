@@ -1,7 +1,5 @@
 """A real broker that runs low on memory or disk, and the clients of it."""
 
-import base64
-import http.client
 import json
 import signal
 from collections.abc import Callable, Iterator
@@ -10,6 +8,7 @@ from pathlib import Path
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.api import get, states
 from tests.integration.process import Broker, broker
 
 WAIT_S_MAX = 30
@@ -56,19 +55,21 @@ def reconfigure(node: Broker, folder: Path, lines: str, expected: str) -> None:
     node.wait_for(expected)
 
 
-def health(node: Broker, check: str = "alarms") -> tuple[int, dict[str, object]]:
-    connection = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=WAIT_S_MAX)
-    authorization = "Basic " + base64.b64encode(b"guest:guest").decode()
-    connection.request("GET", f"/api/health/checks/{check}", headers={"authorization": authorization})
-    response = connection.getresponse()
-    return response.status, json.loads(response.read())
-
-
 def resources(node: Broker) -> list[str]:
-    status, body = health(node)
-    assert (status == 503) == ("alarms" in body)
-    assert status == health(node, "local-alarms")[0]
-    return [alarm["resource"] for alarm in body.get("alarms", [])]  # type: ignore[attr-defined]
+    """The alarms that are on, on whose names all agree who tell of them."""
+    status, body = get(node, "/api/health/checks/alarms")
+    assert get(node, "/api/health/checks/local-alarms")[0] == status
+    found = json.loads(body)
+    assert (status, found["status"]) == ((503, "failed") if "alarms" in found else (200, "ok"))
+    low = [alarm["resource"] for alarm in found.get("alarms", [])]
+    [here] = json.loads(get(node, "/api/nodes")[1])
+    assert here["mem_alarm"] == ("memory" in low) == (here["mem_used"] > here["mem_limit"])
+    assert here["disk_free_alarm"] == ("disk space" in low) == (here["disk_free"] < here["disk_free_limit"])
+    lines = get(node, "/metrics", "http/prometheus")[1].decode().splitlines()
+    assert f"rabbitmq_alarms_memory_used_watermark {int(here['mem_alarm'])}" in lines
+    assert f"rabbitmq_alarms_free_disk_space_watermark {int(here['disk_free_alarm'])}" in lines
+    assert f"rabbitmq_resident_memory_limit_bytes {here['mem_limit']}" in lines
+    return low
 
 
 def count(channel: BlockingChannel, queue: str) -> int:
@@ -89,9 +90,11 @@ def test_a_publisher_is_held_up_and_its_consumer_is_not(node: Broker, tmp_path: 
 
     reconfigure(node, tmp_path, LITTLE, "memory alarm set")
     assert resources(node) == ["memory"]
+    assert states(node) == ["blocking"]
     client.publishing.basic_publish("", "more", b"held")
     client.wait(lambda: bool(client.told))
     assert client.told == ["low on memory"]
+    assert states(node) == ["blocked"]
 
     client.consuming.basic_qos(prefetch_count=1)
     client.consuming.basic_consume("work", take)
@@ -105,6 +108,7 @@ def test_a_publisher_is_held_up_and_its_consumer_is_not(node: Broker, tmp_path: 
     assert client.told == ["low on memory", "unblocked"]
     assert client.publishing.basic_get("more")[2] == b"held"
     assert resources(node) == []
+    assert states(node) == ["running"]
     client.connection.close()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from warren.management.api import health, overview
+from warren.management.api import connections, health, nodes, overview
 from warren.management.auth import NotAuthorised, authenticate
 from warren.management.managed import ListenerView, Managed
 from warren.management.metrics import metrics
@@ -23,6 +23,8 @@ _BODY_SIZE_MAX = 10_000_000
 
 ROUTES: dict[str, View] = {
     "/api/overview": overview.overview,
+    "/api/nodes": nodes.nodes,
+    "/api/connections": connections.connections,
     "/api/whoami": overview.who_am_i,
     "/api/health/checks/alarms": health.alarms,
     "/api/health/checks/local-alarms": health.local_alarms,

@@ -13,6 +13,8 @@ from warren.session.peer import Peer
 
 # RabbitMQ: whoever has one of these may log in here.
 _TAGS = frozenset({"administrator", "monitoring", "policymaker", "management"})
+# And whoever has one of these sees what all others do.
+_MONITOR_TAGS = frozenset({"administrator", "monitoring"})
 _CHALLENGE = {"www-authenticate": 'Basic realm="RabbitMQ Management"'}
 _CREDENTIALS_SIZE_MAX = 4096
 
@@ -40,6 +42,11 @@ def authenticate(request: web.Request, node: Managed) -> User:
     if user is None or not _TAGS.intersection(user.tags):
         raise NotAuthorised(_refused("not_authorised", "Not management user"))
     return user
+
+
+def is_monitor(user: User) -> bool:
+    """True if `user` may see what others do."""
+    return bool(_MONITOR_TAGS.intersection(user.tags))
 
 
 def _refused(error: str, reason: str) -> web.Response:

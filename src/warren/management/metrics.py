@@ -5,6 +5,7 @@ import platform
 from aiohttp import web
 
 from warren import __version__
+from warren.flow.alarms import Resource
 from warren.management.api.overview import totals
 from warren.management.managed import Managed
 from warren.session.greeting import COMPATIBLE_VERSION
@@ -15,6 +16,21 @@ _HELP = {
     "channels": "Channels currently open",
     "consumers": "Consumers currently connected",
     "queues": "Queues available",
+}
+_ALARMS = {
+    Resource.DISK: ("free_disk_space_watermark", "is 1 if free disk space watermark alarm is in effect"),
+    Resource.MEMORY: ("memory_used_watermark", "is 1 if VM memory watermark alarm is in effect"),
+}
+# Octets, and their limit.
+_LEVELS = {
+    Resource.DISK: (
+        ("disk_space_available_bytes", "Disk space available in bytes"),
+        ("disk_space_available_limit_bytes", "Free disk space low watermark in bytes"),
+    ),
+    Resource.MEMORY: (
+        ("process_resident_memory_bytes", "Memory used in bytes"),
+        ("resident_memory_limit_bytes", "Memory high watermark in bytes"),
+    ),
 }
 
 
@@ -28,6 +44,12 @@ def metrics(request: web.Request, node: Managed) -> web.Response:
     ]
     for name, text in _HELP.items():
         lines += _gauge(f"rabbitmq_{name}", text, counts[name], {})
+    for resource, (name, text) in _ALARMS.items():
+        lines += _gauge(f"rabbitmq_alarms_{name}", text, int(node.alarms.is_low(resource)), {})
+        level = node.alarms.level(resource)
+        if level is not None:
+            for (name, text), value in zip(_LEVELS[resource], (level.octets, level.limit), strict=True):
+                lines += _gauge(f"rabbitmq_{name}", text, value, {})
     return web.Response(body="\n".join([*lines, ""]).encode(), headers={"content-type": _TYPE})
 
 

@@ -1,0 +1,169 @@
+"""A broker whose disk does not answer for a while: memory is bounded, and who does not publish is served."""
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pika
+import pytest
+from tests.integration.api import get, states
+from tests.integration.process import Broker, broker
+
+from warren.limits import STORE_PENDING_SIZE_MAX
+
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+BODY = bytes(1_000_000)
+COUNT = 150
+WAIT_S_MAX = 30
+# Imported by every Python that finds it: no sync of messages ends while somebody has the lock.
+SLOW = """
+import fcntl, os
+
+sync = os.fdatasync
+
+def slow_sync(file):
+    if "/vhosts/" in os.readlink(f"/proc/self/fd/{file}"):
+        with open(os.environ["TEST_DISK_LOCK"]) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+    sync(file)
+
+os.fdatasync = slow_sync
+"""
+
+
+class Disk:
+    """Hangs while it is held."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lock = folder / "lock"
+        self.lock.touch()
+        self._file = self.lock.open()
+
+    def hang(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def go_on(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+class Publisher(threading.Thread):
+    """Publishes as fast as its socket takes it, then says good-bye."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self._port = port
+        self.sent = 0
+        self.told: list[object] = []
+
+    def run(self) -> None:
+        connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", self._port))
+        connection.add_on_connection_blocked_callback(lambda *told: self.told.append(told))
+        channel = connection.channel()
+        for _ in range(COUNT):
+            channel.basic_publish("", "work", BODY, PERSISTENT)
+            self.sent += 1
+        connection.close()
+
+
+@contextmanager
+def hanging(tmp_path: Path) -> Iterator[tuple[Broker, Disk, pika.BlockingConnection]]:
+    """A broker whose disk hangs; 10 messages wait in the queue "done", and are safe."""
+    (tmp_path / "sitecustomize.py").write_text(SLOW)
+    disk = Disk(tmp_path)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    data = str(tmp_path / "data")
+    with broker("--data-dir", data, PYTHONPATH=path, TEST_DISK_LOCK=str(disk.lock)) as node:
+        connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+        channel = connection.channel()
+        channel.confirm_delivery()
+        for name in ("done", "work"):
+            channel.queue_declare(name, durable=True)
+        for number in range(10):
+            channel.basic_publish("", "done", str(number).encode(), PERSISTENT)
+        disk.hang()
+        yield node, disk, connection
+        disk.go_on()
+
+
+def memory(node: Broker) -> int:
+    pages = int(Path(f"/proc/{node.process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def wait_for_flow(node: Broker, connection: pika.BlockingConnection) -> None:
+    """Until some connection waits for the disk."""
+    for _ in range(WAIT_S_MAX * 20):
+        if "flow" in states(node):
+            return
+        connection.sleep(0.05)
+    raise AssertionError(states(node))
+
+
+def wait_for_rest(node: Broker, publisher: Publisher, connection: pika.BlockingConnection) -> None:
+    """Until what the publisher sent does not get more any more."""
+    before = -1
+    while publisher.sent > before:
+        before = publisher.sent
+        connection.sleep(0.5)
+
+
+@pytest.mark.timeout(120)
+def test_memory_is_bounded_and_others_are_served_while_the_disk_hangs(tmp_path: Path) -> None:
+    with hanging(tmp_path) as (node, disk, connection):
+        before = memory(node)
+        publisher = Publisher(node.port)
+        publisher.start()
+        wait_for_flow(node, connection)
+        wait_for_rest(node, publisher, connection)
+        assert publisher.sent < COUNT
+        # What gathers, what is being written, as octets and as one piece, and what is held.
+        assert memory(node) - before < 4 * STORE_PENDING_SIZE_MAX < COUNT * len(BODY) / 2
+
+        channel = connection.channel()
+        taken = []
+        for _ in range(10):
+            method, _, body = channel.basic_get("done")
+            assert method is not None
+            channel.basic_ack(method.delivery_tag)
+            taken.append(body)
+        assert taken == [str(number).encode() for number in range(10)]
+        assert channel.queue_declare("done", passive=True).method.message_count == 0
+        assert channel.queue_declare("", exclusive=True).method.queue
+        assert json.loads(get(node, "/api/health/checks/alarms")[1]) == {"status": "ok"}
+
+        disk.go_on()
+        publisher.join(WAIT_S_MAX)
+        assert not publisher.is_alive()
+        assert publisher.told == [], "of the disk nobody is told"
+        assert channel.queue_declare("work", passive=True).method.message_count == COUNT
+        connection.close()
+
+
+def test_confirms_come_when_the_disk_goes_on_and_not_before(tmp_path: Path) -> None:
+    with hanging(tmp_path) as (node, disk, connection):
+        publisher = Publisher(node.port)
+        publisher.start()
+        wait_for_flow(node, connection)
+        confirmed: list[int] = []
+
+        def publish_safely() -> None:
+            own = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+            channel = own.channel()
+            channel.confirm_delivery()
+            channel.basic_publish("", "work", b"safe", PERSISTENT)
+            confirmed.append(1)
+            own.close()
+
+        other = threading.Thread(target=publish_safely, daemon=True)
+        other.start()
+        other.join(1)
+        assert confirmed == []
+        disk.go_on()
+        other.join(WAIT_S_MAX)
+        publisher.join(WAIT_S_MAX)
+        assert confirmed == [1]
+        connection.close()
