@@ -111,8 +111,9 @@ CLOSED_PER_TURN = 8
 COLLECTED_MIN = 1_000_000
 
 # --- flow ---------------------------------------------------------------------------------------
-# How fast memory or a disk may be used up, as RabbitMQ guesses: so that no limit is passed by much unseen.
-LEVEL_CHANGE_PER_MS_MAX = 250_000
+# How fast memory or a disk may be used up, so that no limit is passed by much unseen: large messages came in
+# at 700 MB a second. RabbitMQ guesses a quarter of it.
+LEVEL_CHANGE_PER_MS_MAX = 1_000_000
 # Memory and disk are looked at this often at most, close to a limit: a look takes some 20 µs.
 LEVEL_CHECK_MS_MIN = 100
 # Memory is looked at this often at least, as in RabbitMQ.

@@ -137,7 +137,7 @@ def test_consumers_that_take_what_waits_clear_the_alarm(tmp_path: Path) -> None:
     with broker(config=config) as node:
         client = Client(node.port)
         client.publishing.queue_declare("work")
-        for _ in range(3000):
+        for _ in range(20_000):
             if client.told:
                 break
             client.publishing.basic_publish("", "work", body)

@@ -54,6 +54,6 @@ def test_what_was_measured_last_is_kept() -> None:
 def test_the_nearer_the_limit_the_sooner_the_next_look() -> None:
     looks = [
         disk(octets, limit=GB).check_after_ms(DISK_CHECK_MS_MAX)
-        for octets in (10 * GB, 2 * GB, GB + GB // 10, GB, 0)
+        for octets in (20 * GB, 5 * GB, GB + GB // 5, GB, 0)
     ]
-    assert looks == [DISK_CHECK_MS_MAX, 4000, 400, LEVEL_CHECK_MS_MIN, 4000]
+    assert looks == [DISK_CHECK_MS_MAX, 4000, 200, LEVEL_CHECK_MS_MIN, 1000]

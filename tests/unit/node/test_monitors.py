@@ -157,7 +157,7 @@ def test_a_disk_that_cannot_be_asked_is_reported_once_and_asked_again(
     assert [monitor.look(), monitor.look()] == [DISK_CHECK_MS_MAX] * 2
     assert caplog.text.count("Input/output error") == 1
     told.readings.fault, told.readings.free = None, 0
-    assert monitor.look() == 200
+    assert monitor.look() == LEVEL_CHECK_MS_MIN
     assert told.reason == "low on disk"
 
 
