@@ -19,7 +19,7 @@ SEEDS ?= 1000
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint format test-unit test-tidy test-conformance test-integration \
-	clients sim fuzz oracle bench dist clean
+	clients sim mutation fuzz oracle bench dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ clients: setup  ## other people's clients and their own tests, against a started
 
 sim: setup  ## power cuts on a simulated disk, by seeds: make sim SEEDS=10000
 	@SEEDS=$(SEEDS) $(VENV)/bin/python tests/run.py sim
+
+mutation: $(VENV)/.ready  ## mistakes planted in the store and the journal, each of which a test must see
+	@$(VENV)/bin/python tests/run.py --build interpreted mutation
 
 fuzz: setup  ## hostile bytes, for SECONDS=300: make fuzz SECONDS=3600
 	@$(COMPILED)/bin/python tests/fuzz/run.py --seconds $(SECONDS) $(ARGS)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 from tests.sim.disk import SimulatedDisk
-from tests.unit.queues.samples import Host, made
+from tests.unit.queues.samples import Host, Reader, made
 
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
 from warren.queues.classic import ClassicQueue
@@ -37,6 +37,9 @@ class Simulation:
         self.handed_out: dict[int, bool] = {}
         self.priorities: dict[int, int] = {}
         self.deliveries: list[Delivery] = []
+        self.readers: list[Reader] = []
+        self.host = Host()
+        self.length_max = self.chance.choice([None, None, 6])
         self.queue = self.opened()
 
     def opened(self) -> ClassicQueue:
@@ -46,7 +49,7 @@ class Simulation:
         recovered = open_store(self.disk, Port(), world)
         assert not recovered.damage
         self.store = recovered.store
-        queue = made(Host(), priority_max=self.priority_max)
+        queue = made(self.host, dead=True, priority_max=self.priority_max, length_max=self.length_max)
         queue.keep_in(self.store, NUMBER)
         for level, found in recovered.queues.get(NUMBER, {}).items():
             queue.restore(level, found)
@@ -58,10 +61,11 @@ class Simulation:
         body = b"%d" % self.number
         message = StoredMessage(encode_address("", "q"), properties.encode_list(), body + BODY_END, 0)
         message.flags, message.priority = PERSISTENT, priority
-        self.queue.publish(message, None, 0)
         self.handed_out[self.number] = False
         self.priorities[self.number] = min(priority, self.priority_max or 0)
         self.number += 1
+        self.queue.publish(message, None, 0)
+        self.note()
 
     def get(self) -> None:
         delivery = self.queue.get()
@@ -69,13 +73,42 @@ class Simulation:
             self.deliveries.append(delivery)
             self.handed_out[int(delivery.message.body)] = True
 
+    def consume(self) -> None:
+        """One more consumer, or one less."""
+        if self.readers:
+            self.queue.remove_consumer(self.readers.pop())
+            return
+        prefetch = self.chance.randrange(1, 4)
+        self.readers.append(Reader(prefetch=prefetch, no_ack=self.chance.random() < 0.3))
+        self.queue.add_consumer(self.readers[-1])
+        self.note()
+
     def settle(self) -> None:
         if self.deliveries:
             delivery = self.deliveries.pop(self.chance.randrange(len(self.deliveries)))
+            reader = delivery.consumer
             how = self.chance.choice([self.queue.acknowledge, self.queue.reject, self.queue.requeue])
             how(delivery)
             if how != self.queue.requeue:
-                del self.handed_out[int(delivery.message.body)]
+                self.handed_out.pop(int(delivery.message.body), None)
+            if isinstance(reader, Reader):
+                reader.unsettled.remove(delivery)
+                self.queue.unpark(reader)
+            self.queue.pump()
+            self.note()
+
+    def note(self) -> None:
+        """What consumers got was handed out, and is gone if they settle nothing; what died is gone."""
+        for reader in self.readers:
+            for body, _ in reader.got:
+                self.handed_out[int(body)] = True
+                if reader.no_ack:
+                    del self.handed_out[int(body)]
+            reader.got.clear()
+            self.deliveries += [one for one in reader.unsettled if one not in self.deliveries]
+        for body, _ in self.host.dead:
+            self.handed_out.pop(int(body), None)
+        self.host.dead.clear()
 
     def purge(self) -> None:
         self.queue.purge()
@@ -91,6 +124,7 @@ class Simulation:
             self.disk.advance()
             self.store.commit()
         self.disk.lose_power()
+        self.readers = []
         self.queue, self.deliveries = self.opened(), []
         order = sorted(self.handed_out, key=lambda number: (-self.priorities[number], number))
         assert self.queue.message_count == len(order)
@@ -98,9 +132,10 @@ class Simulation:
         assert [(int(each.message.body), each.attempts > 0) for each in found] == [
             (number, self.handed_out[number]) for number in order
         ]
+        self.handed_out = dict.fromkeys(self.handed_out, True)
         for delivery in found:
             self.queue.requeue(delivery)
-        self.handed_out = dict.fromkeys(self.handed_out, True)
+            self.note()
 
 
 @pytest.mark.parametrize("priority_max", [None, 3])
@@ -108,7 +143,7 @@ class Simulation:
 def test_a_queue_is_after_a_power_cut_what_it_was_before(seed: int, priority_max: int | None) -> None:
     simulation = Simulation(seed, priority_max)
     actions = [simulation.publish] * 5 + [simulation.get] * 3 + [simulation.settle] * 3
-    actions += [simulation.commit] * 2
+    actions += [simulation.commit, simulation.commit, simulation.consume]
     for _ in range(STEPS):
         simulation.chance.choice(actions)()
         if simulation.chance.random() < 0.02:

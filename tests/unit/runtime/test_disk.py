@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -62,3 +63,34 @@ def test_reading_ends_with_the_file(tmp_path: Path, at: int, size: int, expected
         assert disk.names() == {"a": 6}
         disk.close()
     loop.close()
+
+
+def test_what_is_to_be_synced_is_synced_and_so_is_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+
+    def note(file: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+
+    monkeypatch.setattr("warren.runtime.disk.os.fdatasync", note)
+    monkeypatch.setattr("warren.runtime.disk.os.fsync", note)
+    job: list[Step] = [
+        Create("a", 1),
+        Sync("a"),
+        Rename("a", "b"),
+        SyncDirectory(),
+        Write("b", 0, [b"x"]),
+        Sync("b"),
+    ]
+    assert after(tmp_path, job) == [None]
+    assert synced == ["a", tmp_path.name, "b"]
+
+
+def test_what_is_written_in_part_is_written_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.pwrite
+    monkeypatch.setattr("warren.runtime.disk.os.pwrite", lambda file, octets, at: whole(file, octets[:3], at))
+    assert after(tmp_path, [Create("a", 4), Write("a", 1, [b"abcd", b"efgh"])]) == [None]
+    assert (tmp_path / "a").read_bytes() == b"\0abcdefgh"

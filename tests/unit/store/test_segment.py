@@ -1,0 +1,42 @@
+"""What passes for a segment, and for a record of it."""
+
+import random
+
+import pytest
+from tests.sim.disk import SimulatedDisk
+from tests.unit.store.test_recovery import FIRST, bodies, opened, published
+
+from warren.store.record import BATCH, RELEASE, checksum_seed, encode, encode_run
+from warren.store.segment import SegmentError, encode_head, seed_of
+
+
+@pytest.mark.parametrize("salt", [b"", bytes(8)])
+def test_what_a_client_publishes_does_not_pass_for_a_record(salt: bytes) -> None:
+    """It knows everything but the salt, and the octets before its own are lost in a power cut."""
+    disk = SimulatedDisk(random.Random(0))
+    store = opened(disk).store
+    lane = store.lane(1, 0)
+    seed = checksum_seed(1, salt)
+    forged = encode(BATCH, b"", seed) + encode(RELEASE, encode_run(1, 0, 1), seed)
+    for position, body in enumerate((b"kept", forged)):
+        store.append(published(body), lane, position)
+        store.commit()
+        disk.advance()
+    octets = disk.files[FIRST].current
+    disk.flip_bit(FIRST, octets.find(forged) - 1)
+    recovered = opened(disk)
+    assert (bodies(recovered), recovered.damage) == ([b"kept"], [])
+
+
+def test_checksums_start_from_the_salt_and_the_number() -> None:
+    seeds = {
+        seed_of(encode_head(number, salt), number) for number in (1, 2) for salt in (bytes(8), b"12345678")
+    }
+    assert len(seeds) == 4
+
+
+def test_a_segment_under_another_name_is_refused() -> None:
+    with pytest.raises(
+        SegmentError, match=r"00000002.segment, octet 8: this is segment 1 under another name"
+    ):
+        seed_of(encode_head(1, bytes(8)), 2)
