@@ -141,6 +141,17 @@ SPARE_SEGMENTS_MAX = 4
 # A record of what queues are done with: one allocation when it is read.
 STATE_RECORD_SIZE_MAX = 1_048_576
 
+# --- supervision --------------------------------------------------------------------------------
+# A virtual host that fails so often, and once more, stays down: the fourth time within five minutes.
+VHOST_RESTARTS_MAX = 3
+# What has failed four times in this time fails for good; once an hour is a reason to look, and no more.
+VHOST_WINDOW_MS = 300_000
+# How long it stays away before it is started again for the first, second and third time: a disk, too, may
+# need a moment.
+VHOST_PAUSES_MS = (0, 500, 2_000)
+# An automatic deletion of a queue that could not be written is tried again so often.
+REMOVAL_RETRY_MS = 2_000
+
 # --- journal ------------------------------------------------------------------------------------
 # What the metadata's log grows to, unless the metadata itself is larger, before it is written anew without
 # what is over: a start reads so much at most for nothing.

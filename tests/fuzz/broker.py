@@ -83,6 +83,10 @@ class Sleeper(Wake):
         pass
 
 
+def _never(pause_ms: int, action: Callable[[], None]) -> None:
+    """No time passes."""
+
+
 class Broker:
     """One virtual host, one user, no time and no chance but what is given."""
 
@@ -99,7 +103,7 @@ class Broker:
         world = World(random_octets=bytes, later=self.later, report=self.note)
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake), world)
         self.domain = Domain.open(
-            "/", metadata, local, DomainWorld(random_octets=bytes, later=self.later, now=0)
+            "/", metadata, local, DomainWorld(random_octets=bytes, later=self.later, after=_never, now=0)
         )
         self.server.domains["/"] = self.domain
         self.wake = Sleeper()

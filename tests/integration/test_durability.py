@@ -9,7 +9,7 @@ from pathlib import Path
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from tests.integration.process import Broker, broker, refusal
+from tests.integration.process import Broker, broker
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 QUEUES = {"plain": {}, "sorted": {"x-max-priority": 5}, "dying": {"x-dead-letter-exchange": "amq.fanout"}}
@@ -126,19 +126,3 @@ def test_what_was_purged_and_expired_does_not_come_back(tmp_path: Path, config: 
         end(node, signal.SIGKILL)
     with started(tmp_path, config) as (_, channel):
         assert taken(channel, "plain") == [("kept", False)]
-
-
-def test_a_store_of_a_newer_format_is_refused_in_one_line(tmp_path: Path, config: Path) -> None:
-    with started(tmp_path, config) as (node, channel):
-        channel.basic_publish("", "plain", b"x", PERSISTENT)
-        end(node, signal.SIGTERM)
-    [segment, *_] = sorted((tmp_path / "data" / "vhosts").glob("*/*.segment"))
-    octets = bytearray(segment.read_bytes())
-    octets[6:8] = (9).to_bytes(2, "big")
-    from google_crc32c import value
-
-    octets[20:24] = value(bytes(octets[:20])).to_bytes(4, "big")
-    segment.write_bytes(octets)
-    status, errors = refusal("--data-dir", str(tmp_path / "data"), "--config", str(config))
-    assert status != 0
-    assert "cannot open the messages of vhost '/': 00000001.segment, octet 6: format 9 is newer" in errors

@@ -12,10 +12,10 @@ from warren.node.boot import Node, run
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError, Entry
 from warren.node.logging import start as start_logging
-from warren.node.refusal import BootRefused
+from warren.node.refusal import BootRefused, NodeFailed
 from warren.wire import frames
 
-# 0 is a clean stop; 1 is a refusal to start, with one line on standard error.
+# 0 is a clean stop; 1 is a refusal to start or to go on, with one line on standard error.
 _REFUSED = 1
 
 _PORT = click.IntRange(0, 65_535)
@@ -45,7 +45,7 @@ def serve(**flags: str | int | None) -> None:
         config = load(str(file), os.environ, _entries(flags))
         start_logging(config)
         run(config, lambda node: _welcome(config, node))
-    except (ConfigError, BootRefused) as error:
+    except (ConfigError, BootRefused, NodeFailed) as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
 

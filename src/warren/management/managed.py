@@ -21,6 +21,19 @@ class ListenerView:
         return f"{self.protocol} {host}:{self.port}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VhostView:
+    """How a virtual host is."""
+
+    name: str
+    # False while it is restarted, and when it is down.
+    is_running: bool
+    # True while confirms wait for room on the disk.
+    is_full: bool
+    # What could not be read of its messages: each with its file and its place.
+    damage: tuple[str, ...]
+
+
 @dataclass(slots=True, kw_only=True)
 class Managed:
     """One node."""
@@ -30,6 +43,7 @@ class Managed:
     metadata: Metadata
     server: Server
     alarms: Alarms
+    vhosts: Callable[[], list[VhostView]]
     now: Callable[[], int]
     started_at: int
     # Filled as they are started.

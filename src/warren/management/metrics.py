@@ -1,13 +1,14 @@
 """Metrics for Prometheus, under RabbitMQ's names."""
 
 import platform
+from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
 from warren import __version__
 from warren.flow.alarms import Resource
 from warren.management.api.overview import totals
-from warren.management.managed import Managed
+from warren.management.managed import Managed, VhostView
 from warren.session.greeting import COMPATIBLE_VERSION
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -32,6 +33,20 @@ _LEVELS = {
         ("resident_memory_limit_bytes", "Memory high watermark in bytes"),
     ),
 }
+_VHOST: dict[str, tuple[str, Callable[[VhostView], int]]] = {
+    "warren_vhost_running": (
+        "Whether clients can work in the virtual host",
+        lambda vhost: int(vhost.is_running),
+    ),
+    "warren_vhost_disk_full": (
+        "Whether confirms in the virtual host wait for room on the disk",
+        lambda vhost: int(vhost.is_full),
+    ),
+    "warren_vhost_damaged_records": (
+        "Places in the messages of the virtual host that could not be read when it was opened",
+        lambda vhost: len(vhost.damage),
+    ),
+}
 
 
 def metrics(request: web.Request, node: Managed) -> web.Response:
@@ -50,6 +65,9 @@ def metrics(request: web.Request, node: Managed) -> web.Response:
         if level is not None:
             for (name, text), value in zip(_LEVELS[resource], (level.octets, level.limit), strict=True):
                 lines += _gauge(f"rabbitmq_{name}", text, value, {})
+    vhosts = node.vhosts()
+    for name, (text, count) in _VHOST.items():
+        lines += _family(name, text, [({"vhost": vhost.name}, count(vhost)) for vhost in vhosts])
     return web.Response(body="\n".join([*lines, ""]).encode(), headers={"content-type": _TYPE})
 
 
@@ -62,9 +80,15 @@ def _build() -> dict[str, str]:
 
 
 def _gauge(name: str, text: str, value: float, labels: dict[str, str]) -> list[str]:
-    written = ",".join(f'{label}="{_escape(of)}"' for label, of in labels.items())
-    where = f"{{{written}}}" if written else ""
-    return [f"# TYPE {name} gauge", f"# HELP {name} {text}", f"{name}{where} {value}"]
+    return _family(name, text, [(labels, value)])
+
+
+def _family(name: str, text: str, values: Iterable[tuple[dict[str, str], float]]) -> list[str]:
+    lines = [f"# TYPE {name} gauge", f"# HELP {name} {text}"]
+    for labels, value in values:
+        written = ",".join(f'{label}="{_escape(of)}"' for label, of in labels.items())
+        lines.append(f"{name}{{{written}}} {value}" if written else f"{name} {value}")
+    return lines
 
 
 def _escape(value: str) -> str:

@@ -26,7 +26,7 @@ from warren.node.config import Config
 from warren.node.config_file import ConfigError
 from warren.node.journaling import Journaling
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
-from warren.node.refusal import BootRefused
+from warren.node.refusal import BootRefused, NodeFailed
 from warren.runtime.clock import Clock
 from warren.runtime.collector import Collector
 from warren.runtime.folder import Folder, FolderRefused
@@ -60,8 +60,8 @@ def run(config: Config, on_ready: Callable[["Node"], None]) -> None:
 async def _serve(config: Config, on_ready: Callable[["Node"], None]) -> None:
     for warning in config.warnings:
         logger.warning("%s", warning)
-    node = Node(config)
     stopping = asyncio.Event()
+    node = Node(config, stopping.set)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
@@ -75,20 +75,25 @@ async def _serve(config: Config, on_ready: Callable[["Node"], None]) -> None:
     finally:
         await node.stop()
     logger.info("stopped")
+    if node.failure:
+        raise NodeFailed(node.failure)
 
 
 class Node:
     """One broker process."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, stop: Callable[[], None]) -> None:
+        """`stop` is called when the node cannot go on; `failure` says why."""
         self._config = config
+        self._stop = stop
+        self.failure = ""
         self._clock = Clock()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_report)
         self._turn = Turn(loop, self._clock)
         self._folder = _folder(config)
         self._journaling = _journaling(config, self._folder, self._clock)
-        self.broker = Broker(config, self._clock, _node_name(), self._journaling)
+        self.broker = Broker(config, self._clock, _node_name(), journaling=self._journaling, fail=self._fail)
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
         alarms = Alarms(self.broker.server.block)
@@ -99,6 +104,7 @@ class Node:
             metadata=self.broker.metadata,
             server=self.broker.server,
             alarms=alarms,
+            vhosts=self.broker.tree.views,
             now=self._clock.now,
             started_at=self._clock.now(),
         )
@@ -118,7 +124,7 @@ class Node:
         logger.info("Warren %s on Python %s", __version__, platform.python_version())
         self.broker.populate()
         if self._folder is not None:
-            self.broker.open_storage(self._folder.path)
+            await self.broker.open_storage(self._folder.path)
         self._monitors.configure(self._config)
         try:
             self._tls = listening.tls(self._config)
@@ -136,6 +142,10 @@ class Node:
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
         await self._start_http("http", settings.MANAGEMENT_HOST, settings.MANAGEMENT_PORT)
         await self._start_http("http/prometheus", settings.PROMETHEUS_HOST, settings.PROMETHEUS_PORT)
+
+    def _fail(self, reason: str) -> None:
+        self.failure = reason
+        self._stop()
 
     def reload(self) -> None:
         """SIGHUP: what can be read again without a restart."""

@@ -1,16 +1,13 @@
 """The broker without its sockets: what exists, the virtual hosts that live, and what sessions share."""
 
-import asyncio
 import json
 import logging
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 
 from warren.access.authenticate import AuthenticationSettings, Authenticator
 from warren.access.passwords import hash_password
-from warren.errors import ConnectionForced
-from warren.limits import CLOSED_PER_TURN
 from warren.metadata.commands import Command, Outcome
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DefinitionsError, imported
@@ -19,20 +16,18 @@ from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals, Proposals
 from warren.node import settings
 from warren.node.config import Config
-from warren.node.expiry import VhostExpiry
 from warren.node.journaling import Journaling
 from warren.node.listening import in_order
 from warren.node.refusal import BootRefused
 from warren.node.storage import Storage
+from warren.node.tree import Tree, TreeWorld
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_octets
 from warren.runtime.turns import Turns
-from warren.session.domain import Domain, DomainWorld
 from warren.session.gate import Gate
 from warren.session.greeting import server_properties
 from warren.session.handshake import HandshakeSettings
 from warren.session.server import Server, SessionSettings, World
-from warren.store.segment import SegmentError
 
 logger = logging.getLogger("warren.broker")
 
@@ -41,22 +36,33 @@ _CHANNELS_MAX = 65_535
 _SALT_SIZE = 4
 
 
+def _nobody(reason: str) -> None:
+    """Whoever runs a broker without a node."""
+
+
 class Broker:
     """Everything of one node that needs no socket."""
 
-    def __init__(self, config: Config, clock: Clock, name: str, journaling: Journaling | None = None) -> None:
-        """A broker with what `journaling` knows of, or with nothing that survives."""
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        name: str,
+        *,
+        journaling: Journaling | None = None,
+        fail: Callable[[str], None] = _nobody,
+    ) -> None:
+        """A broker with what `journaling` knows of, or with nothing that survives.
+
+        `fail` is told why, when the node is to end.
+        """
         self._config = config
         self._clock = clock
-        self._expiries: dict[str, VhostExpiry] = {}
         self._turns = Turns(clock)
         self.name = name
         self.cluster_name = config.get(settings.CLUSTER_NAME) or name
         self._journaling = journaling
         self.metadata = journaling.metadata if journaling else Metadata()
-        self._storage: Storage | None = None
-        # Removals of directories that are under way.
-        self._tasks: set[asyncio.Task[None]] = set()
         self._local = LocalProposals(self.metadata, clock.now)
         self.proposals: Proposals = journaling.journal if journaling else self._local
         self.server = Server(
@@ -64,8 +70,18 @@ class Broker:
             self._session_settings(),
             World(random_octets=random_octets, later=self._turns.later, report=_report),
         )
+        self.tree = Tree(
+            TreeWorld(
+                metadata=self.metadata,
+                proposals=self.proposals,
+                server=self.server,
+                clock=clock,
+                later=self._turns.later,
+                on_down=fail if config.get(settings.VHOST_FAILURE_STOPS) else None,
+            )
+        )
         for vhost in self.metadata.vhosts.by_name:
-            self._open(vhost)
+            self.tree.add(vhost)
         self.metadata.listen(self._changed)
 
     def populate(self) -> None:
@@ -92,46 +108,11 @@ class Broker:
     def _changed(self, event: Event) -> None:
         """Keep one domain per virtual host, and nobody connected to what is gone (RabbitMQ's texts)."""
         if isinstance(event, VhostAdded):
-            self._open(event.vhost)
+            self.tree.add(event.vhost)
         elif isinstance(event, VhostRemoved):
-            # Its topology has heard of this itself.
-            self.metadata.ignore(self.server.domains.pop(event.vhost).heed)
-            self._expiries.pop(event.vhost).stop()
-            if self._storage is not None:
-                self._keep(self._storage.remove(event.vhost))
-            self._dismiss(lambda _, vhost: vhost == event.vhost, f"vhost '{event.vhost}' is deleted")
+            self.tree.remove(event.vhost)
         elif isinstance(event, UserRemoved):
-            self._dismiss(lambda user, _: user == event.user, f"user '{event.user}' is deleted")
-
-    def _open(self, vhost: str) -> None:
-        world = DomainWorld(random_octets=random_octets, later=self._turns.later, now=self._clock.now())
-        domain = Domain.open(vhost, self.metadata, self.proposals, world)
-        self.server.domains[vhost] = domain
-        self._expiries[vhost] = VhostExpiry(domain.vhost, self._clock)
-        if self._storage is not None:
-            self._storage.open(domain)
-
-    def _dismiss(self, is_meant: Callable[[str, str], bool], reason: str) -> None:
-        """Close connections by their user and virtual host, turn by turn.
-
-        That begins when the change that caused it is complete.
-        """
-        meant = [
-            connection
-            for connection in self.server.connections
-            if connection.login is not None
-            and connection.domain is not None
-            and is_meant(connection.login.user, connection.domain.vhost.name)
-        ]
-
-        def close(_: int) -> None:
-            for connection in meant[-CLOSED_PER_TURN:]:
-                connection.close(ConnectionForced(reason))
-            del meant[-CLOSED_PER_TURN:]
-            if meant:
-                self._turns.later(close)
-
-        self._turns.later(close)
+            self.tree.dismiss(lambda user, _: user == event.user, f"user '{event.user}' is deleted")
 
     def _authenticator(self) -> Authenticator:
         users = self._config.family(settings.LOOPBACK_USERS)
@@ -158,31 +139,22 @@ class Broker:
             consumer_timeout_ms=config.get(settings.CONSUMER_TIMEOUT),
         )
 
-    def open_storage(self, folder: Path) -> None:
+    async def open_storage(self, folder: Path) -> None:
         """Recover the messages of every virtual host, and keep what comes; BootRefused if that cannot be."""
-        self._storage = Storage(folder, self.metadata)
-        for domain in self.server.domains.values():
-            try:
-                self._storage.open(domain)
-            except (OSError, SegmentError) as error:
-                raise BootRefused(
-                    f"cannot open the messages of vhost '{domain.vhost.name}': {error}"
-                ) from error
+        journaling = self._journaling
+        assert journaling is not None
+        storage = Storage(folder, self.metadata)
+        if journaling.is_new and storage.has_any():
+            raise BootRefused(
+                f"{str(storage.path)!r} holds messages, and nothing says of which queues: restore the "
+                "metadata beside it, or move it away to begin without messages"
+            )
+        storage.sweep(self.metadata.vhosts.by_name, is_trusted=not journaling.is_damaged)
+        await self.tree.open_storage(storage)
 
     async def close(self) -> None:
         """Write what is pending; then every virtual host ends."""
-        if self._storage is not None:
-            await asyncio.gather(*self._tasks)
-            await self._storage.close()
-        for expiry in self._expiries.values():
-            expiry.stop()
-        for domain in self.server.domains.values():
-            domain.close()
-
-    def _keep(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await self.tree.close()
 
     def _definition_files(self) -> list[Path] | None:
         """The files to import in order; None if none are configured."""

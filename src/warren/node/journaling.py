@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from warren.journal.journal import Journal, JournalWorld
-from warren.journal.page import PageError
+from warren.journal.page import NAME, PageError
 from warren.journal.recovery import recover
 from warren.metadata.machine import Metadata
 from warren.node.refusal import BootRefused
@@ -31,6 +31,8 @@ class Journaling:
         try:
             self._path.mkdir(exist_ok=True)
             self._disk = DirectoryDisk(self._path, loop, self._executor)
+            # True if nothing was ever written here.
+            self.is_new = NAME not in self._disk.names()
             damage = recover(self._disk, self.metadata)
         except PageError as error:
             raise BootRefused(f"metadata in {str(self._path)!r}: {error}") from error
@@ -38,6 +40,8 @@ class Journaling:
             reason = error.strerror or str(error)
             raise BootRefused(f"cannot read the metadata in {str(self._path)!r}: {reason}") from error
         self._judge(damage, is_damage_skipped=is_damage_skipped)
+        # True if something that existed may be missing.
+        self.is_damaged = bool(damage)
         self.journal = Journal(
             self.metadata,
             self._disk,

@@ -10,7 +10,7 @@ NAMES = (
     "cluster_partition_handling", "mnesia_table_loading_retry_limit", "mnesia_table_loading_retry_timeout",
     "mirroring_sync_batch_size", "mirroring_sync_max_throughput", "hipe_compile", "delegate_count",
     "background_gc_enabled", "background_gc_target_interval", "default_worker_pool_size", "sysmon_handler",
-    "socket_writer", "raft", "quorum_queue", "classic_queue", "vhost_restart_strategy", "aws",
+    "socket_writer", "raft", "quorum_queue", "classic_queue", "aws",
     "message_store_shutdown_timeout", "vm_memory_calculation_strategy", "khepri_default_timeout",
     "vm_memory_high_watermark_paging_ratio", "memory_monitor_interval",
     "queue_index_embed_msgs_below",

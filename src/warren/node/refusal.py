@@ -1,5 +1,9 @@
-"""Why a node does not start."""
+"""Why a node does not start, or go on."""
 
 
 class BootRefused(Exception):
     """The node cannot start; the text is one line for whoever started it."""
+
+
+class NodeFailed(Exception):
+    """The node has ended by itself; the text is one line for whoever started it."""

@@ -59,6 +59,13 @@ DATA_DIRECTORY = Setting("data_dir", "", text, "what survives a restart; none wi
 SKIP_DAMAGE = Setting(
     "metadata.skip_damage", False, boolean, "start without the queues, users … that cannot be read any more"
 )
+# `transient` and `persistent` are RabbitMQ's other names for the same.
+VHOST_FAILURE_STOPS = Setting(
+    "vhost_restart_strategy",
+    False,
+    choice({"continue": False, "transient": False, "stop_node": True, "persistent": True}),
+    "`stop_node` ends the node when a virtual host fails again and again; `continue` serves the others",
+)
 
 # --- clients ----------------------------------------------------------------------------------
 CONNECTIONS_MAX: Setting[int | None] = Setting(

@@ -2,70 +2,180 @@
 
 <data>/vhosts/<first 32 digits of the SHA-256 of its name>/   its segments
                                                    name       what it is called, for people
+              <digits>.<a number>.deleted/                    what is left of one that is deleted
+              <digits>.lost/                                  one that damaged metadata had forgotten
 """
 
 import asyncio
+import errno
 import hashlib
 import logging
+import os
 import shutil
 import time
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
+from warren.flow.credit import Credit
 from warren.metadata.machine import Metadata
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.randomness import random_octets
+from warren.runtime.supervisor import contain
 from warren.session.domain import Domain
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_store
+from warren.store.segment import SUFFIX, SegmentError
 
 logger = logging.getLogger("warren.storage")
 
 _DIRECTORY = "vhosts"
+_NAME = "name"
+_DELETED = ".deleted"
+_LOST = ".lost"
 _DIGITS = 32
 # How often a batch that found no room is tried again.
 _RETRY_S = 1.0
 # Recovery that takes longer says how far it is, so often.
 _PROGRESS_S = 1.0
+# What a file system answers that is full, and has room again later.
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(slots=True, kw_only=True)
+class Keeping:
+    """The open store of one virtual host."""
+
+    recovered: Recovered
+    disk: DirectoryDisk
+    port: "_LoopPort"
+    # How long it took to open it.
+    seconds: float
 
 
 class Storage:
     """The stores of one node, by the name of their virtual host."""
 
     def __init__(self, folder: Path, metadata: Metadata) -> None:
-        self._path = folder / _DIRECTORY
+        """The stores in `folder`, none of them open. Belongs to the running loop."""
+        self.path = folder / _DIRECTORY
         self._metadata = metadata
+        self._loop = asyncio.get_running_loop()
         # One thread for all, as they share the device: while one syncs, the others gather.
         self._executor = ThreadPoolExecutor(1, "warren-disk")
-        self._open: dict[str, tuple[MessageStore, DirectoryDisk]] = {}
+        self._open: dict[str, Keeping] = {}
+        # Directories that were deleted since the start, so that none has the name of another.
+        self._deleted = 0
 
-    def open(self, domain: Domain) -> None:
-        """Recover the messages of `domain`, and keep what comes. SegmentError, OSError: it cannot be used."""
-        name = domain.vhost.name
-        path = self._path / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+    def path_of(self, name: str) -> Path:
+        """The directory of the virtual host `name`."""
+        return self.path / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+
+    async def recover(self, name: str, failed: Callable[[Exception], None], *, is_doubted: bool) -> Keeping:
+        """Open the store of `name`, while others go on. SegmentError, OSError: it cannot be used.
+
+        `failed` is called when it cannot be used any more; `is_doubted` after it failed before.
+        """
+        while True:
+            keeping = await asyncio.to_thread(self.recover_now, name, failed, is_doubted=is_doubted)
+            if keeping.recovered.queues.keys() <= self._numbers(name):
+                return keeping
+            # A queue was deleted meanwhile: what was found of it would lie about for ever.
+            await self.abandon(keeping)
+
+    async def abandon(self, keeping: Keeping) -> None:
+        """`keeping` is not wanted after all."""
+        keeping.port.is_over = True
+        await asyncio.wrap_future(keeping.disk.close_behind())
+
+    def recover_now(self, name: str, failed: Callable[[Exception], None], *, is_doubted: bool) -> Keeping:
+        """The same, in this thread."""
+        path = self.path_of(name)
         path.mkdir(parents=True, exist_ok=True)
-        loop = asyncio.get_running_loop()
-        disk = DirectoryDisk(path, loop, self._executor)
-        port = _LoopPort(loop, domain)
+        port = _LoopPort(self._loop, name, failed)
+        disk = DirectoryDisk(path, self._loop, self._executor, guard=port.guard)
         started = time.monotonic()
-        vhost = self._metadata.vhost(name)
-        assert vhost is not None
-        numbers = {queue.number for queue in vhost.topology.queues.values()}
         world = OpeningWorld(
-            random_octets=random_octets, has_queue=numbers.__contains__, progress=_Progress(name).tell
+            random_octets=random_octets,
+            has_queue=self._numbers(name).__contains__,
+            progress=_Progress(name).tell,
         )
-        recovered = open_store(disk, port, world)
+        try:
+            if is_doubted:
+                disk.doubt()
+            recovered = open_store(disk, port, world)
+            (path / _NAME).write_text(name + "\n", "utf-8", "surrogateescape")
+        except BaseException:
+            disk.close()
+            raise
         port.store = recovered.store
-        self._open[name] = (recovered.store, disk)
-        domain.keep_in(recovered)
-        _report(name, recovered, time.monotonic() - started)
-        (path / "name").write_text(name + "\n", "utf-8", "surrogateescape")
+        seconds = time.monotonic() - started
+        return Keeping(recovered=recovered, disk=disk, port=port, seconds=seconds)
 
-    async def remove(self, name: str) -> None:
-        """The virtual host `name` is gone, and its messages with it."""
-        _, disk = self._open[name]
-        await self._close(name)
-        shutil.rmtree(disk.path, ignore_errors=True)
+    def adopt(self, domain: Domain, keeping: Keeping) -> None:
+        """Have what `keeping` has found in `domain`, and keep what comes."""
+        name = domain.vhost.name
+        self._open[name] = keeping
+        keeping.port.credit = domain.credit
+        recovered = keeping.recovered
+        domain.keep_in(recovered)
+        for damage in recovered.damage:
+            logger.error(
+                "vhost '%s' runs without what is damaged: %s (in %s)", name, damage, self.path_of(name)
+            )
+        found = [found for levels in recovered.queues.values() for found in levels.values()]
+        count = sum(len(each.messages) for each in found)
+        if count:
+            logger.info("vhost '%s': %d messages recovered in %.1f s", name, count, keeping.seconds)
+        # They are in their queues now, and are not held by the list of what was found as well.
+        recovered.queues.clear()
+
+    async def let_go(self, name: str) -> None:
+        """The store of `name` has failed: nothing more is written or confirmed by it."""
+        keeping = self._open.pop(name, None)
+        if keeping is not None:
+            await self.abandon(keeping)
+
+    def remove(self, name: str) -> Coroutine[object, object, None]:
+        """The virtual host `name` is gone, another may have its name at once; to be awaited: its messages."""
+        keeping = self._open.pop(name, None)
+        return self._destroy(keeping, self._set_aside(name))
+
+    async def _destroy(self, keeping: Keeping | None, path: Path | None) -> None:
+        if keeping is not None:
+            await self.abandon(keeping)
+        if path is not None:
+            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+
+    def has_any(self) -> bool:
+        """Whether there are messages of any virtual host."""
+        return self.path.exists() and any(self.path.glob(f"*/*{SUFFIX}"))
+
+    def sweep(self, names: Iterable[str], *, is_trusted: bool) -> None:
+        """Remove what virtual hosts left behind that are not among `names`, unless these are in doubt."""
+        known = {self.path_of(name).name for name in names}
+        for path in sorted(self.path.iterdir()) if self.path.exists() else ():
+            if path.name in known or path.name.endswith(_LOST) or not path.is_dir():
+                continue
+            if is_trusted or path.name.endswith(_DELETED):
+                logger.warning("vhost '%s' is deleted: removing its messages in %s", _named(path), path)
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                lost = path.with_name(path.name + _LOST)
+                logger.error(
+                    "vhost '%s' is not in the metadata, which was damaged: its messages stay in %s",
+                    _named(path), lost,
+                )  # fmt: skip
+                path.rename(lost)
+
+    def is_full(self, name: str) -> bool:
+        """Whether the messages of `name` wait for room on the disk."""
+        return name in self._open and self._open[name].port.is_full
+
+    def damage_of(self, name: str) -> list[SegmentError]:
+        """What could not be read when the store of `name` was opened."""
+        return self._open[name].recovered.damage if name in self._open else []
 
     async def close(self) -> None:
         """Write what is pending, and let go of everything."""
@@ -73,40 +183,92 @@ class Storage:
         self._executor.shutdown()
 
     async def _close(self, name: str) -> None:
-        store, disk = self._open.pop(name)
-        closed = asyncio.get_running_loop().create_future()
-        store.close(lambda: closed.set_result(None))
+        keeping = self._open.pop(name)
+        closed = self._loop.create_future()
+        keeping.recovered.store.close(lambda: closed.set_result(None))
         await closed
-        disk.close()
+        await self.abandon(keeping)
+
+    def _numbers(self, name: str) -> set[int]:
+        """The numbers of the queues of `name`."""
+        vhost = self._metadata.vhost(name)
+        return set() if vhost is None else {queue.number for queue in vhost.topology.queues.values()}
+
+    def _set_aside(self, name: str) -> Path | None:
+        """Give the directory of `name` a name that nobody else asks for; None if that cannot be done."""
+        path = self.path_of(name)
+        self._deleted += 1
+        aside = path.with_name(f"{path.name}.{time.time_ns()}-{self._deleted}{_DELETED}")
+        try:
+            os.rename(path, aside)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            logger.error("vhost '%s' is deleted, its messages are not until the next start: %s", name, error)
+            return None
+        return aside
 
 
 class _LoopPort(StorePort):
     """Commits at the end of a turn of the loop, tries again when the disk was full, and slows publishers."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, domain: Domain) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, name: str, on_failed: Callable[[Exception], None]
+    ) -> None:
         self._loop = loop
-        self._name = domain.vhost.name
-        self._credit = domain.credit
+        self._name = name
+        self._on_failed = on_failed
         self.store: MessageStore | None = None
+        # Of the virtual host, once it lives.
+        self.credit: Credit | None = None
+        self.is_full = False
+        # True when the store is let go: whatever it still does is of no interest.
+        self.is_over = False
 
     def dirty(self) -> None:
-        assert self.store is not None
-        self._loop.call_soon(self.store.commit)
+        self._loop.call_soon(self.guard, self._commit)
 
     def failed(self, error: OSError, is_full: bool) -> None:
-        assert self.store is not None
-        logger.error("nothing is confirmed in vhost '%s': cannot write its messages: %s", self._name, error)
-        if is_full:
-            self._loop.call_later(_RETRY_S, self.store.retry)
+        if not is_full:
+            self._fail(error)
+            return
+        if not self.is_full:
+            self.is_full = True
+            logger.error(
+                "the disk is full: publishers to vhost '%s' get no confirms until there is room: %s",
+                self._name, error,
+            )  # fmt: skip
+        self._loop.call_later(_RETRY_S, self.guard, self._retry)
 
     def recovered(self) -> None:
+        self.is_full = False
         logger.info("the messages of vhost '%s' are written again", self._name)
 
     def is_behind(self) -> None:
-        self._credit.spend()
+        if self.credit is not None:
+            self.credit.spend()
 
     def has_caught_up(self) -> None:
-        self._credit.renew()
+        if self.credit is not None:
+            self.credit.renew()
+
+    def guard(self, action: Callable[[], None]) -> None:
+        """Do `action`, unless the store is let go; what it did not expect is the end of the store."""
+        if not self.is_over:
+            contain(action, self._fail)
+
+    def _commit(self) -> None:
+        assert self.store is not None
+        self.store.commit()
+
+    def _retry(self) -> None:
+        assert self.store is not None
+        self.store.retry()
+
+    def _fail(self, error: Exception) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self._on_failed(error)
 
 
 class _Progress:
@@ -123,10 +285,14 @@ class _Progress:
             logger.info("vhost '%s': %d of %d MiB read", self._name, read >> 20, total >> 20)
 
 
-def _report(name: str, recovered: Recovered, seconds: float) -> None:
-    for damage in recovered.damage:
-        logger.error("vhost '%s': damaged: %s", name, damage)
-    found = [found for levels in recovered.queues.values() for found in levels.values()]
-    count = sum(len(each.messages) for each in found)
-    if count:
-        logger.info("vhost '%s': %d messages recovered in %.1f s", name, count, seconds)
+def is_full(error: Exception) -> bool:
+    """Whether `error` says that the disk has no room now."""
+    return isinstance(error, OSError) and error.errno in _NO_SPACE
+
+
+def _named(path: Path) -> str:
+    """What the virtual host in the directory `path` is called, as far as that is known."""
+    try:
+        return (path / _NAME).read_text("utf-8", "surrogateescape").removesuffix("\n")
+    except OSError:
+        return path.name

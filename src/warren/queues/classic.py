@@ -108,6 +108,14 @@ class ClassicQueue(Queue):
         """True if it has no consumer."""
         return not self._consumers.count
 
+    @property
+    def is_outlived(self) -> bool:
+        """True if nobody uses it, and it is to end when it was used and is not any more."""
+        if self._consumers.count:
+            return False
+        is_expired = self._expires_ms >= 0 and self._used_at + self._expires_ms <= self._host.now
+        return self.is_auto_delete or is_expired
+
     def consumers(self) -> Iterator[Consumer]:
         """Its consumers, the eldest first."""
         return iter(self._consumers)

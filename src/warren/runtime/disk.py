@@ -1,12 +1,22 @@
-"""The files of one directory, written by a thread: the loop never waits for a disk."""
+"""The files of one directory, written by a thread: the loop never waits for a disk.
+
+Files are found by the directory that was opened and not by its path, so that a directory may be given another
+name while it is written to.
+"""
 
 import asyncio
+import errno
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from warren.store.disk import Create, Delete, Done, Rename, Step, Sync, SyncDirectory, Write
+
+logger = logging.getLogger("warren.disk")
 
 _ZEROS = bytes(1 << 20)
 # Files that stay open: the one that is written to, and those read from lately.
@@ -14,14 +24,28 @@ _OPEN_FILES_MAX = 8
 
 
 class DirectoryDisk:
-    """A directory that is there; `executor` does the jobs, one at a time."""
+    """A directory that is there; `executor` does the jobs, one at a time.
 
-    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, executor: Executor) -> None:
-        self.path = path
+    `guard` is whoever calls back in the loop, and is responsible for what comes of it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+        *,
+        guard: Callable[[Callable[[], None]], None] = lambda action: action(),
+    ) -> None:
         self._loop = loop
         self._executor = executor
+        self._guard = guard
         self._files: dict[str, int] = {}
         self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close_behind(self) -> "Future[None]":
+        """Let go of the files when the jobs that were submitted have ended."""
+        return self._executor.submit(self.close)
 
     def close(self) -> None:
         """Let go of the files; no job may be under way."""
@@ -32,30 +56,55 @@ class DirectoryDisk:
 
     def names(self) -> Mapping[str, int]:
         """Its files, and their sizes in octets."""
-        return {entry.name: entry.stat().st_size for entry in os.scandir(self.path) if entry.is_file()}
+        return {entry.name: entry.stat().st_size for entry in os.scandir(self._directory) if entry.is_file()}
 
     def read(self, name: str, at: int, size: int) -> bytes:
         """Up to `size` octets of `name` from `at` on."""
-        with open(self.path / name, "rb", buffering=0) as file:
+        file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
+        try:
             pieces = []
             while size:
-                piece = os.pread(file.fileno(), size, at)
+                piece = os.pread(file, size, at)
                 if not piece:
                     break
                 pieces.append(piece)
                 at += len(piece)
                 size -= len(piece)
+        finally:
+            os.close(file)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def perform(self, steps: Sequence[Step]) -> None:
         """Do `steps` in order, now."""
         for step in steps:
-            self._do(step)
+            try:
+                self._do(step)
+            except OSError as error:
+                # Which file it was is not known to a call that was handed a descriptor.
+                if error.filename is None and not isinstance(step, SyncDirectory):
+                    error.filename = step.old if isinstance(step, Rename) else step.name
+                raise
 
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         """Do `steps` in order in the thread, then call `done` in the loop."""
         job = self._executor.submit(self.perform, steps)
-        job.add_done_callback(lambda ended: self._loop.call_soon_threadsafe(done, _error_of(ended)))
+        job.add_done_callback(lambda ended: self._tell(done, _error_of(ended)))
+
+    def doubt(self) -> None:
+        """Have files read from the device from here on.
+
+        After a failed sync the kernel takes what it could not write for written: what it remembers of a file
+        is not what a power cut would leave.
+        """
+        for name in self.names():
+            file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
+            try:
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(file)
+
+    def _tell(self, done: Done, error: OSError | None) -> None:
+        self._loop.call_soon_threadsafe(self._guard, partial(done, error))
 
     def _do(self, step: Step) -> None:
         match step:
@@ -68,17 +117,19 @@ class DirectoryDisk:
             case Rename(old, new):
                 self._forget(old)
                 self._forget(new)
-                if (self.path / old).exists():
-                    os.rename(self.path / old, self.path / new)
+                with suppress(FileNotFoundError):
+                    os.rename(old, new, src_dir_fd=self._directory, dst_dir_fd=self._directory)
             case Delete(name):
                 self._forget(name)
-                (self.path / name).unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=self._directory)
             case SyncDirectory():
                 os.fsync(self._directory)
 
     def _create(self, name: str, size: int) -> None:
         self._forget(name)
-        file = os.open(self.path / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        file = os.open(name, flags, 0o600, dir_fd=self._directory)
         self._keep(name, file)
         for at in range(0, size, len(_ZEROS)):
             self._write(file, at, _ZEROS[: size - at])
@@ -87,13 +138,15 @@ class DirectoryDisk:
         left = memoryview(octets)
         while left:
             written = os.pwrite(file, left, at)
+            if not written:
+                raise OSError(errno.EIO, "nothing was written")
             at += written
             left = left[written:]
 
     def _open(self, name: str) -> int:
         file = self._files.get(name)
         if file is None:
-            file = os.open(self.path / name, os.O_RDWR | os.O_CLOEXEC)
+            file = os.open(name, os.O_RDWR | os.O_CLOEXEC, dir_fd=self._directory)
             self._keep(name, file)
         return file
 
@@ -112,4 +165,6 @@ def _error_of(job: "Future[None]") -> OSError | None:
     error = job.exception()
     if error is None or isinstance(error, OSError):
         return error
-    raise error
+    # Nobody may wait for ever for a job that ended in a way that nobody expected.
+    logger.error("unexpected %s in a job of the disk", type(error).__name__, exc_info=error)
+    return OSError(errno.EIO, f"unexpected {type(error).__name__}: {error}")

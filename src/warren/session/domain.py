@@ -1,12 +1,13 @@
 """Where a connection is and who it is, once it is open."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from warren.access.authorize import Authorizer
 from warren.errors import InternalError, ResourceError
 from warren.flow.credit import Credit
+from warren.limits import REMOVAL_RETRY_MS
 from warren.metadata.events import Event, PermissionsChanged, UserChanged, UserRemoved
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
@@ -83,7 +84,8 @@ class Domain:
         )
         topology = Topology(metadata, name, parts)
         declaring = Declaring(metadata, proposals, topology, world.random_octets)
-        vhost.queue_unused = lambda queue: run(_remove(declaring, queue))
+        removal = _Removal(declaring, world.after)
+        vhost.queue_unused = removal.remove
         domain = cls(
             vhost=vhost,
             topology=topology,
@@ -107,6 +109,16 @@ class Domain:
             queue.keep_in(recovered.store, record.number)
             for level, found in recovered.queues.get(record.number, {}).items():
                 queue.restore(level, found)
+
+    def retire(self) -> None:
+        """Its store has failed: no durable queue goes any more because nobody uses it, as after a crash."""
+        remove = self.vhost.queue_unused
+        self.vhost.queue_unused = lambda queue: None if self._is_durable(queue) else remove(queue)
+
+    def _is_durable(self, queue: ClassicQueue) -> bool:
+        vhost = self.metadata.vhost(self.vhost.name)
+        record = None if vhost is None else vhost.topology.queues.get(queue.name)
+        return record is not None and record.durable
 
     def close(self) -> None:
         """The virtual host is gone."""
@@ -139,10 +151,31 @@ class DomainWorld:
 
     random_octets: Callable[[int], bytes]
     later: Later
+    # Calls an action after so many milliseconds.
+    after: Callable[[int, Callable[[], None]], None]
     now: int
 
 
-async def _remove(declaring: Declaring[ClassicQueue], queue: ClassicQueue) -> None:
-    # If it cannot be written now, the queue stays, and whoever looks after the disk was told.
-    with suppress(InternalError, ResourceError):
-        await declaring.remove_queue(queue.name)
+class _Removal:
+    """Deletes queues that nobody uses any more."""
+
+    def __init__(
+        self, declaring: Declaring[ClassicQueue], after: Callable[[int, Callable[[], None]], None]
+    ) -> None:
+        self._declaring = declaring
+        self._after = after
+
+    def remove(self, queue: ClassicQueue) -> None:
+        """Delete `queue`, which has outlived its use."""
+        run(self._remove(queue))
+
+    async def _remove(self, queue: ClassicQueue) -> None:
+        try:
+            await self._declaring.remove_queue(queue.name)
+        except (InternalError, ResourceError):
+            # It cannot be written now, and whoever looks after the disk was told.
+            self._after(REMOVAL_RETRY_MS, partial(self._remove_still_unused, queue))
+
+    def _remove_still_unused(self, queue: ClassicQueue) -> None:
+        if not queue.is_deleted and queue.is_outlived:
+            self.remove(queue)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from warren.access.authenticate import Authenticator
 from warren.access.authorize import check_vhost
-from warren.errors import AmqpError, NotAllowed
+from warren.errors import AmqpError, InternalError, NotAllowed
 from warren.metadata.machine import Metadata
 from warren.session.peer import Peer
 
@@ -13,13 +13,16 @@ _CONNECTIONS_LIMIT = "max-connections"
 
 
 class Counts(Protocol):
-    """How many connections are open."""
+    """How many connections are open, and what may be connected to."""
 
     def connections_of(self, user: str) -> int:
         """Those of `user`."""
 
     def connections_to(self, vhost: str) -> int:
         """Those to `vhost`."""
+
+    def is_alive(self, vhost: str) -> bool:
+        """Whether `vhost`, which exists, is not down."""
 
 
 class Gate:
@@ -50,7 +53,7 @@ class Gate:
             raise
 
     def admit(self, user: str, vhost: str, peer: Peer) -> None:
-        """Raise NotAllowed unless `user` may open a connection to `vhost` now (RabbitMQ 3.10.8, measured)."""
+        """Raise unless `user` may open a connection to `vhost` now (RabbitMQ 3.10.8, measured)."""
         found = self._metadata.vhost(vhost)
         if found is None:
             raise NotAllowed(f"vhost {vhost} not found")
@@ -61,6 +64,10 @@ class Gate:
             )
         self._check_user_limit(user)
         check_vhost(self._metadata, user, vhost)
+        if not self._counts().is_alive(vhost):
+            raise InternalError(
+                f"access to vhost '{vhost}' refused for user '{user}': vhost '{vhost}' is down"
+            )
 
     def _check_user_limit(self, user: str) -> None:
         known = self._metadata.users.by_name.get(user)

@@ -98,6 +98,10 @@ class Server:
         """How many connections to `vhost` are open."""
         return self._connections_of_vhost.get(vhost, 0)
 
+    def is_alive(self, vhost: str) -> bool:
+        """Whether `vhost`, which exists, can be worked in: not while its disk has failed."""
+        return vhost in self.domains
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:

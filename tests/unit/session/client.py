@@ -4,6 +4,7 @@ import struct
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
+from warren.errors import InternalError
 from warren.metadata.commands import Command, PutUser, PutVhost, Reply, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
@@ -126,8 +127,11 @@ class SlowProposals:
         self._local = local
         self.waiting: list[Answer] = []
         self.is_slow = False
+        self.is_failing = False
 
     async def propose(self, command: Command) -> Reply:
+        if self.is_failing:
+            raise InternalError("the disk has failed")
         if self.is_slow:
             answer = Answer()
             self.waiting.append(answer)
@@ -160,7 +164,14 @@ class Broker:
         handshake = HandshakeSettings(server_properties={})
         world = World(random_octets=bytes, later=self.turns.append, report=self.reports.append)
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake, **settings), world)
-        domain_world = DomainWorld(random_octets=bytes, later=self.turns.append, now=0)
+        # What is to be done after a while: milliseconds, and what.
+        self.later: list[tuple[int, Callable[[], None]]] = []
+        domain_world = DomainWorld(
+            random_octets=bytes,
+            later=self.turns.append,
+            after=lambda pause_ms, action: self.later.append((pause_ms, action)),
+            now=0,
+        )
         self.domain = Domain.open("/", metadata, self.proposals, domain_world)
         self.server.domains["/"] = self.domain
 

@@ -4,7 +4,7 @@ import pytest
 
 from warren.access.authenticate import AuthenticationSettings, Authenticator
 from warren.access.passwords import hash_password
-from warren.errors import AmqpSyntaxError, LoginRefused, NotAllowed
+from warren.errors import AmqpSyntaxError, InternalError, LoginRefused, NotAllowed
 from warren.metadata.commands import PutVhost, SetUserLimits, SetVhostLimits
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.machine import Metadata
@@ -33,6 +33,7 @@ class Entrance:
         self.proposals.apply(PutVhost(name="v"))
         # User and virtual host of each connection.
         self.places: list[tuple[str, str]] = []
+        self.down: list[str] = []
         self.reports: list[str] = []
         authenticator = Authenticator(self.metadata, AuthenticationSettings())
         self.gate = Gate(self.metadata, authenticator, lambda: self, self.reports.append)
@@ -42,6 +43,9 @@ class Entrance:
 
     def connections_to(self, vhost: str) -> int:
         return sum(place[1] == vhost for place in self.places)
+
+    def is_alive(self, vhost: str) -> bool:
+        return vhost not in self.down
 
 
 def test_a_user_with_the_right_password_is_let_in() -> None:
@@ -75,6 +79,17 @@ def test_a_virtual_host_must_exist_and_be_permitted() -> None:
     entrance = Entrance()
     entrance.gate.admit("guest", "/", HERE)
     assert refusal(entrance, "nope") == "NOT_ALLOWED - vhost nope not found"
+    assert refusal(entrance, "v") == "NOT_ALLOWED - access to vhost 'v' refused for user 'guest'"
+
+
+def test_nobody_comes_into_a_virtual_host_that_is_down_and_only_who_may_is_told_so() -> None:
+    entrance = Entrance()
+    entrance.down = ["/", "v"]
+    with pytest.raises(InternalError) as caught:
+        entrance.gate.admit("guest", "/", HERE)
+    assert caught.value.reply_text == (
+        "INTERNAL_ERROR - access to vhost '/' refused for user 'guest': vhost '/' is down"
+    )
     assert refusal(entrance, "v") == "NOT_ALLOWED - access to vhost 'v' refused for user 'guest'"
 
 

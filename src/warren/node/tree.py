@@ -1,0 +1,304 @@
+"""What stands and falls together on a node, and what becomes of it.
+
+    node ▸ metadata: it alone is never started again; while it cannot be written nothing changes (journal)
+         ▸ virtual hosts: one for all. Its store, its queues and its connections end together when the store
+           fails; what is on the disk comes back, the connections do not. So often, then it stays down, and
+           the others serve on, or the node ends, as it was told (vhost_restart_strategy)
+           ▸ connections: one for one, never started again: clients know how to come back
+
+A store fails when the disk does (EIO, a failed sync): nobody knows then what its files hold, so nothing more
+is confirmed by it. A disk that is only full is no failure: what waits is written when there is room.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+
+from warren.errors import ConnectionForced
+from warren.limits import CLOSED_PER_TURN, VHOST_PAUSES_MS, VHOST_RESTARTS_MAX, VHOST_WINDOW_MS
+from warren.management.managed import VhostView
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import Proposals
+from warren.node.expiry import VhostExpiry
+from warren.node.refusal import BootRefused
+from warren.node.storage import Keeping, Storage, is_full
+from warren.runtime.clock import Clock
+from warren.runtime.randomness import random_octets
+from warren.runtime.supervisor import Hopeless, Intensity, NotYet, Supervisor
+from warren.session.connection import Connection
+from warren.session.domain import Domain, DomainWorld
+from warren.session.server import Server
+from warren.store.segment import SegmentError
+from warren.vhost.errand import Later
+
+logger = logging.getLogger("warren.tree")
+
+# How often a store is tried that cannot be opened because the disk is full.
+_FULL_RETRY_MS = 5_000
+_MS = 1000
+# What an operator can do.
+_NEWER = "start the version of Warren that wrote it, or move the directory away to begin without messages"
+_BROKEN = "see to the disk, then start the node again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeWorld:
+    """What the tree needs of its node."""
+
+    metadata: Metadata
+    proposals: Proposals
+    server: Server
+    clock: Clock
+    later: Later
+    # Told why, when the node is to end because a virtual host is down; None: the others serve on.
+    on_down: Callable[[str], None] | None
+
+
+class Tree:
+    """The virtual hosts of one node."""
+
+    def __init__(self, world: TreeWorld) -> None:
+        self._world = world
+        self._vhosts: dict[str, _Vhost] = {}
+        self.storage: Storage | None = None
+        # What is done beside: removals that are under way.
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, name: str) -> None:
+        """The virtual host `name` exists: have it live."""
+        vhost = self._vhosts[name] = _Vhost(name, self, self._world)
+        vhost.begin()
+
+    def remove(self, name: str) -> None:
+        """The virtual host `name` does not exist any more."""
+        vhost = self._vhosts.pop(name)
+        messages = self.storage.remove(name) if self.storage is not None else None
+        self._beside(vhost.end(messages))
+        self.dismiss(lambda _, where: where == name, f"vhost '{name}' is deleted")
+
+    async def open_storage(self, storage: Storage) -> None:
+        """Have every virtual host keep its messages in `storage`; one that cannot does not live.
+
+        BootRefused if none may be missing.
+        """
+        self.storage = storage
+        for vhost in self._vhosts.values():
+            await vhost.keep()
+
+    def dismiss(self, is_meant: Callable[[str, str], bool], reason: str) -> "asyncio.Future[None]":
+        """Close connections by their user and virtual host, turn by turn; done when the last of them is.
+
+        That begins when the change that caused it is complete.
+        """
+        return self._close(
+            [
+                connection
+                for connection in self._world.server.connections
+                if connection.login is not None
+                and connection.domain is not None
+                and is_meant(connection.login.user, connection.domain.vhost.name)
+            ],
+            reason,
+        )
+
+    def views(self) -> list[VhostView]:
+        """How every virtual host is."""
+        return [vhost.view() for vhost in self._vhosts.values()]
+
+    async def close(self) -> None:
+        """Write what is pending; then every virtual host ends."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
+        for vhost in self._vhosts.values():
+            await vhost.supervisor.end()
+        if self.storage is not None:
+            await self.storage.close()
+        for vhost in self._vhosts.values():
+            vhost.close()
+
+    def _close(self, meant: list[Connection], reason: str) -> "asyncio.Future[None]":
+        closed = asyncio.get_running_loop().create_future()
+
+        def close(_: int) -> None:
+            for connection in meant[-CLOSED_PER_TURN:]:
+                connection.close(ConnectionForced(reason))
+            del meant[-CLOSED_PER_TURN:]
+            if meant:
+                self._world.later(close)
+            else:
+                closed.set_result(None)
+
+        self._world.later(close)
+        return closed
+
+    def _beside(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Vhost:
+    """One virtual host as a unit: its queues, its store and its connections."""
+
+    def __init__(self, name: str, tree: Tree, world: TreeWorld) -> None:
+        self._name = name
+        self._tree = tree
+        self._world = world
+        self._domain: Domain | None = None
+        self._expiry: VhostExpiry | None = None
+        self._is_gone = False
+        intensity = Intensity(VHOST_RESTARTS_MAX, VHOST_WINDOW_MS, VHOST_PAUSES_MS)
+        self.supervisor = Supervisor(self, intensity, world.clock.now)
+
+    def begin(self) -> None:
+        """Live for the first time."""
+        storage = self._tree.storage
+        if storage is None:
+            self._live(None)
+            return
+        try:
+            keeping = storage.recover_now(self._name, self.supervisor.failed, is_doubted=False)
+        except (OSError, SegmentError) as error:
+            self.supervisor.failed(self._judged(error))
+        else:
+            self._live(keeping)
+
+    async def keep(self) -> None:
+        """Find what was kept before the node started; without it, do not live."""
+        storage, domain = self._tree.storage, self._domain
+        assert storage is not None
+        assert domain is not None
+        try:
+            keeping = await storage.recover(self._name, self.supervisor.failed, is_doubted=False)
+        except (OSError, SegmentError) as error:
+            if self._world.on_down is not None:
+                raise BootRefused(
+                    f"cannot open the messages of vhost '{self._name}': {self._described(error)}"
+                ) from error
+            self.close()
+            if is_full(error):
+                self.supervisor.failed(self._judged(error))
+            else:
+                self.supervisor.down(self._judged(error))
+        else:
+            storage.adopt(domain, keeping)
+
+    def view(self) -> VhostView:
+        """How it is."""
+        storage = self._tree.storage
+        return VhostView(
+            name=self._name,
+            is_running=self._name in self._world.server.domains,
+            is_full=storage is not None and storage.is_full(self._name),
+            damage=tuple(map(str, storage.damage_of(self._name))) if storage is not None else (),
+        )
+
+    def close(self) -> None:
+        """Let nobody in, and let go of the queues."""
+        domain, self._domain = self._domain, None
+        if domain is not None:
+            self._world.server.domains.pop(self._name, None)
+            domain.close()
+        if self._expiry is not None:
+            self._expiry.stop()
+            self._expiry = None
+
+    async def end(self, messages: Coroutine[object, object, None] | None) -> None:
+        """It does not exist any more; `messages` removes what it kept."""
+        self._is_gone = True
+        self.close()
+        await self.supervisor.end()
+        if messages is not None:
+            await messages
+
+    # --- as a unit ----------------------------------------------------------------------------
+
+    async def stop(self, error: Exception) -> None:
+        """End the connections, the queues and the store, so that nothing is confirmed any more."""
+        if self._is_gone:
+            return
+        is_expected = isinstance(error, (OSError, SegmentError, Hopeless, NotYet))
+        logger.error(
+            "vhost '%s' has failed: %s", self._name, self._described(error),
+            exc_info=None if is_expected else error,
+        )  # fmt: skip
+        domain = self._domain
+        if domain is None:
+            return
+        # Nobody comes in, and no durable queue goes because its last consumer does.
+        del self._world.server.domains[self._name]
+        domain.retire()
+        await self._tree.dismiss(lambda _, where: where == self._name, f"vhost '{self._name}' is down")
+        self.close()
+        while domain.vhost.queues:
+            await self._turn()
+        if self._tree.storage is not None:
+            await self._tree.storage.let_go(self._name)
+
+    async def start(self) -> None:
+        """Live again, with what is on the disk."""
+        storage = self._tree.storage
+        if self._is_gone:
+            return
+        if storage is None:
+            self._live(None)
+            return
+        try:
+            keeping = await storage.recover(self._name, self.supervisor.failed, is_doubted=True)
+        except (OSError, SegmentError) as error:
+            raise self._judged(error) from error
+        if self._is_gone:
+            await storage.abandon(keeping)
+        else:
+            self._live(keeping)
+
+    def restarted(self) -> None:
+        """Say so."""
+        if not self._is_gone:
+            logger.warning("vhost '%s' is restarted", self._name)
+
+    def given_up(self, error: Exception) -> None:
+        """It is down until an operator has looked."""
+        if self._is_gone:
+            return
+        logger.critical(
+            "vhost '%s' is down, and others serve on: %s; %s",
+            self._name, self._described(error), _NEWER if isinstance(error, Hopeless) else _BROKEN,
+        )  # fmt: skip
+        if self._world.on_down is not None:
+            self._world.on_down(f"vhost '{self._name}' is down: {self._described(error)}")
+
+    # --- private ------------------------------------------------------------------------------
+
+    def _live(self, keeping: Keeping | None) -> None:
+        world = self._world
+        domain_world = DomainWorld(
+            random_octets=random_octets, later=world.later, after=self._after, now=world.clock.now()
+        )
+        domain = self._domain = Domain.open(self._name, world.metadata, world.proposals, domain_world)
+        self._expiry = VhostExpiry(domain.vhost, world.clock)
+        if keeping is not None:
+            assert self._tree.storage is not None
+            self._tree.storage.adopt(domain, keeping)
+        world.server.domains[self._name] = domain
+
+    def _after(self, pause_ms: int, action: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(pause_ms / _MS, action)
+
+    async def _turn(self) -> None:
+        """Let everybody else have a turn."""
+        turn = asyncio.get_running_loop().create_future()
+        self._world.later(lambda _: turn.set_result(None))
+        await turn
+
+    def _judged(self, error: OSError | SegmentError) -> Exception:
+        """What `error` in opening a store means for starting again."""
+        if is_full(error):
+            return NotYet(f"the disk is full: {error}", _FULL_RETRY_MS)
+        return Hopeless(str(error)) if isinstance(error, SegmentError) else error
+
+    def _described(self, error: Exception) -> str:
+        storage = self._tree.storage
+        where = "" if storage is None else f" (in {storage.path_of(self._name)})"
+        return f"{str(error) or type(error).__name__}{where}"

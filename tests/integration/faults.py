@@ -1,0 +1,33 @@
+"""A disk that fails on demand: faults.c, built here and loaded into the process of a broker."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).with_name("faults.c")
+
+
+class Faults:
+    """What fails in the processes that were started with `environment`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Build the library in `folder`; the test is skipped where that cannot be done."""
+        compiler = shutil.which("gcc") or shutil.which("cc")
+        if compiler is None:
+            pytest.skip("no C compiler, so no disk that fails on demand")
+        library = folder / "faults.so"
+        subprocess.run(
+            [compiler, "-Wall", "-Werror", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True
+        )
+        self._rules = folder / "faults"
+        self._rules.write_text("")
+        self.environment = {"LD_PRELOAD": str(library), "WARREN_TEST_FAULTS": str(self._rules)}
+
+    def set(self, *rules: str) -> None:
+        """From the next call on, obey `rules` (see faults.c) and no others."""
+        new = self._rules.with_suffix(".new")
+        new.write_text("".join(f"{rule}\n" for rule in rules))
+        os.replace(new, self._rules)

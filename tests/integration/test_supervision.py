@@ -1,0 +1,350 @@
+"""A disk that fails takes one virtual host along, loses nothing confirmed, and the others serve on."""
+
+import errno
+import hashlib
+import http.client
+import json
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pika
+import pytest
+from google_crc32c import value as checksum
+from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.faults import Faults
+from tests.integration.process import Broker, broker, refusal
+from tests.integration.test_durability import taken
+from tests.integration.test_serve import connect, get
+
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+PATIENCE_S = 20
+# A machine that is busy with other things delays everybody a little; a node that stands still, for longer.
+NOTICED_S = 5
+IS_DOWN = "access to vhost 'a' refused for user 'guest': vhost 'a' is down"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Two virtual hosts, each with a durable queue that outlives its consumers and one that does not."""
+    queues = [
+        {"name": name, "vhost": vhost, "durable": True, "auto_delete": name == "passing", "arguments": {}}
+        for vhost in "ab"
+        for name in ("q", "passing")
+    ]
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    definitions = {
+        "vhosts": [{"name": vhost} for vhost in "ab"],
+        "users": [{"name": "guest", "password": "guest", "tags": "administrator"}],
+        "permissions": [{"user": "guest", "vhost": vhost, **everything} for vhost in "ab"],
+        "queues": queues,
+    }
+    (tmp_path / "definitions.json").write_text(json.dumps(definitions))
+    path = tmp_path / "warren.conf"
+    path.write_text(f"load_definitions = {tmp_path / 'definitions.json'}\n")
+    return path
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> Faults:
+    """The disk's."""
+    return Faults(tmp_path)
+
+
+@contextmanager
+def started(tmp_path: Path, config: Path, **environment: str) -> Iterator[Broker]:
+    with broker("--data-dir", str(tmp_path / "data"), config=config, **environment) as node:
+        yield node
+
+
+def folder(tmp_path: Path, vhost: str) -> Path:
+    return tmp_path / "data" / "vhosts" / hashlib.sha256(vhost.encode()).hexdigest()[:32]
+
+
+def until_logged(node: Broker, text: str) -> str:
+    """The next line of the log with `text`."""
+    assert node.process.stderr is not None
+    for line in node.process.stderr:
+        node.lines.append(line)
+        if text in line:
+            return line
+    raise AssertionError(f"ended without {text!r}: {''.join(node.lines)}")
+
+
+def confirming(port: int, vhost: str) -> BlockingChannel:
+    channel = connect(port, vhost=vhost).channel()
+    channel.confirm_delivery()
+    return channel
+
+
+class Bystander(threading.Thread):
+    """A client of `vhost` that publishes, has it confirmed, and takes it again, until it is stopped."""
+
+    def __init__(self, port: int, vhost: str) -> None:
+        super().__init__()
+        self._channel = confirming(port, vhost)
+        self._is_stopped = False
+        self.rounds = 0
+        self.slowest_s = 0.0
+        self.surprise: object = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            while not self._is_stopped:
+                started = time.monotonic()
+                self._channel.basic_publish("", "q", b"%d" % self.rounds, PERSISTENT)
+                method, _, body = self._channel.basic_get("q", auto_ack=True)
+                if method is None or body != b"%d" % self.rounds:
+                    self.surprise = (method, body)
+                    return
+                self.rounds += 1
+                self.slowest_s = max(self.slowest_s, time.monotonic() - started)
+        except pika.exceptions.AMQPError as error:
+            self.surprise = error
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        self.join(PATIENCE_S)
+        assert not self.is_alive()
+        assert self.surprise is None
+        assert self.rounds > 0
+        assert self.slowest_s < NOTICED_S
+
+
+class Publication(threading.Thread):
+    """A message whose confirm somebody else waits for."""
+
+    def __init__(self, channel: BlockingChannel, body: bytes) -> None:
+        super().__init__(daemon=True)
+        self._channel = channel
+        self._body = body
+        self.start()
+
+    def run(self) -> None:
+        self._channel.basic_publish("", "q", self._body, PERSISTENT)
+
+    @property
+    def is_confirmed(self) -> bool:
+        return not self.is_alive()
+
+
+def is_refused(port: int) -> tuple[int, str]:
+    """How a client of `a` is sent away."""
+    with pytest.raises(pika.exceptions.ProbableAccessDeniedError) as caught:
+        connect(port, vhost="a")
+    return caught.value.args[0]
+
+
+def passes(channel: BlockingChannel, body: bytes) -> bool:
+    """Whether a transient message goes through a queue of its own."""
+    queue = channel.queue_declare("", exclusive=True).method.queue
+    channel.basic_publish("", queue, body)
+    return channel.basic_get(queue, auto_ack=True)[2] == body
+
+
+@pytest.mark.parametrize("rule", ["fdatasync errno 5", "write errno 5", "write short 7"])
+def test_a_failed_write_or_sync_restarts_its_virtual_host_and_nobody_else_notices(
+    tmp_path: Path, config: Path, faults: Faults, rule: str
+) -> None:
+    with started(tmp_path, config, **faults.environment) as node:
+        channel = confirming(node.port, "a")
+        for number in range(10):
+            channel.basic_publish("", "q", b"%d" % number, PERSISTENT)
+        channel.basic_publish("", "q", b"transient", pika.BasicProperties(delivery_mode=1))
+        tags = [channel.basic_get("q")[0].delivery_tag for _ in range(4)]
+        channel.basic_ack(tags[0])
+        channel.basic_consume("passing", lambda *_: None)
+        channel.basic_publish("", "passing", b"held", PERSISTENT)
+        channel.queue_declare("mine", exclusive=True)
+        bystander = Bystander(node.port, "b")
+        faults.set(f"{rule} {folder(tmp_path, 'a')}")
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
+            channel.basic_publish("", "q", b"never confirmed", PERSISTENT)
+        assert closed.value.args == (320, "CONNECTION_FORCED - vhost 'a' is down")
+        faults.set()
+        failure = until_logged(node, "vhost 'a' has failed")
+        assert str(folder(tmp_path, "a")) in failure
+        assert "00000001.segment" in failure
+        until_logged(node, "vhost 'a' is restarted")
+        channel = confirming(node.port, "a")
+        found = [entry for entry in taken(channel, "q") if entry[0] != "never confirmed"]
+        assert found == [(str(number), number < 4) for number in range(1, 10)]
+        # It did not go with its consumer, which went with the disk.
+        assert taken(channel, "passing") == [("held", True)]
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+            channel.queue_declare("mine", passive=True)
+        channel = confirming(node.port, "a")
+        channel.basic_publish("", "q", b"and on", PERSISTENT)
+        bystander.stop()
+        assert get(node.ports["http"], "/api/health/checks/virtual-hosts") == (200, {"status": "ok"})
+        node.process.send_signal(signal.SIGKILL)
+        node.process.wait(PATIENCE_S)
+    with started(tmp_path, config) as node:
+        assert ("and on", False) in taken(confirming(node.port, "a"), "q")
+
+
+def test_a_disk_that_fails_for_good_takes_its_virtual_host_down_and_the_others_serve(
+    tmp_path: Path, config: Path, faults: Faults
+) -> None:
+    with started(tmp_path, config, **faults.environment) as node:
+        channel = confirming(node.port, "a")
+        channel.basic_publish("", "q", b"kept", PERSISTENT)
+        bystander = Bystander(node.port, "b")
+        faults.set(f"fdatasync errno {errno.EIO} {folder(tmp_path, 'a')}")
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
+            channel.basic_publish("", "q", b"never confirmed", PERSISTENT)
+        until_logged(node, "vhost 'a' is down, and others serve on")
+        assert sum("vhost 'a' has failed" in line for line in node.lines) == 4
+        assert IS_DOWN in str(is_refused(node.port))
+        assert "(541)" in str(is_refused(node.port))
+        assert get(node.ports["http"], "/api/health/checks/virtual-hosts") == (
+            503, {"status": "failed", "reason": "Some virtual hosts are down", "virtual-hosts": ["a"]},
+        )  # fmt: skip
+        bystander.stop()
+        assert node.stop() == 0
+    with started(tmp_path, config) as node:
+        bodies = [body for body, _ in taken(confirming(node.port, "a"), "q")]
+        assert [body for body in bodies if body != "never confirmed"] == ["kept"]
+
+
+def test_the_node_ends_with_its_virtual_host_where_it_was_told_to(
+    tmp_path: Path, config: Path, faults: Faults
+) -> None:
+    with config.open("a") as file:
+        file.write("vhost_restart_strategy = stop_node\n")
+    with started(tmp_path, config, **faults.environment) as node:
+        channel = confirming(node.port, "a")
+        faults.set(f"fdatasync errno {errno.EIO} {folder(tmp_path, 'a')}")
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker):
+            channel.basic_publish("", "q", b"", PERSISTENT)
+        assert node.process.wait(PATIENCE_S) == 1
+        assert node.process.stderr is not None
+        assert "warren: vhost 'a' is down" in node.process.stderr.readlines()[-1]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_while_the_disk_is_full_confirms_wait_and_then_they_come(
+    tmp_path: Path, config: Path, faults: Faults, number: int
+) -> None:
+    with started(tmp_path, config, **faults.environment) as node:
+        channel = confirming(node.port, "a")
+        other = connect(node.port, vhost="a").channel()
+        bystander = Bystander(node.port, "b")
+        faults.set(f"write errno {number} {folder(tmp_path, 'a')}")
+        waiting = Publication(channel, b"waits")
+        until_logged(node, "the disk is full: publishers to vhost 'a' get no confirms until there is room")
+        assert passes(other, b"transient")
+        assert other.basic_get("q")[2] == b"waits"
+        assert get(node.ports["http"], "/api/health/checks/virtual-hosts") == (200, {"status": "ok"})
+        assert not waiting.is_confirmed
+        faults.set()
+        until_logged(node, "the messages of vhost 'a' are written again")
+        waiting.join(PATIENCE_S)
+        assert waiting.is_confirmed
+        bystander.stop()
+        node.process.send_signal(signal.SIGKILL)
+        node.process.wait(PATIENCE_S)
+    with started(tmp_path, config) as node:
+        assert [body for body, _ in taken(confirming(node.port, "a"), "q")] == ["waits"]
+
+
+def test_a_node_whose_disk_is_full_starts_and_opens_the_virtual_host_when_there_is_room(
+    tmp_path: Path, config: Path, faults: Faults
+) -> None:
+    faults.set(f"write errno {errno.ENOSPC} {tmp_path / 'data' / 'vhosts'}")
+    with started(tmp_path, config, **faults.environment) as node:
+        assert "vhost 'a' has failed: the disk is full" in until_logged(node, "vhost 'a'")
+        assert IS_DOWN in str(is_refused(node.port))
+        faults.set()
+        until_logged(node, "vhost 'a' is restarted")
+        confirming(node.port, "a").basic_publish("", "q", b"", PERSISTENT)
+
+
+def test_a_slow_disk_delays_confirms_and_nothing_else(tmp_path: Path, config: Path, faults: Faults) -> None:
+    delay_s = 2
+    with started(tmp_path, config, **faults.environment) as node:
+        channel = confirming(node.port, "a")
+        other = connect(node.port, vhost="a").channel()
+        faults.set(f"fdatasync delay {delay_s * 1000} {folder(tmp_path, 'a')}")
+        begun = time.monotonic()
+        waiting = Publication(channel, b"slow")
+        while time.monotonic() - begun < delay_s / 2:
+            round_begun = time.monotonic()
+            assert passes(other, b"transient")
+            assert time.monotonic() - round_begun < delay_s / 4
+        assert not waiting.is_confirmed
+        waiting.join(PATIENCE_S)
+        assert waiting.is_confirmed
+        assert time.monotonic() - begun >= delay_s
+
+
+def made_newer(segment: Path) -> None:
+    """Have `segment` look as if a later Warren had written it."""
+    octets = bytearray(segment.read_bytes())
+    octets[6:8] = (9).to_bytes(2, "big")
+    octets[20:24] = checksum(bytes(octets[:20])).to_bytes(4, "big")
+    segment.write_bytes(octets)
+
+
+def test_a_store_that_cannot_be_opened_is_named_and_the_others_serve(tmp_path: Path, config: Path) -> None:
+    with started(tmp_path, config) as node:
+        for vhost in "ab":
+            confirming(node.port, vhost).basic_publish("", "q", b"kept", PERSISTENT)
+        assert node.stop() == 0
+    made_newer(folder(tmp_path, "a") / "00000001.segment")
+    with started(tmp_path, config) as node:
+        [line] = [line for line in node.lines if "vhost 'a'" in line]
+        assert "is down, and others serve on: 00000001.segment, octet 6: format 9 is newer" in line
+        assert f"(in {folder(tmp_path, 'a')}); start the version of Warren that wrote it" in line
+        assert IS_DOWN in str(is_refused(node.port))
+        assert taken(confirming(node.port, "b"), "q") == [("kept", False)]
+        status, _ = get(node.ports["http"], "/api/health/checks/virtual-hosts")
+        assert status == 503
+        assert node.stop() == 0
+    status, errors = refusal(
+        "--data-dir", str(tmp_path / "data"), "--config", str(config),
+        WARREN_VHOST_RESTART_STRATEGY="stop_node",
+    )  # fmt: skip
+    assert status == 1
+    assert "warren: cannot open the messages of vhost 'a': 00000001.segment, octet 6: format 9" in errors
+
+
+def test_what_is_damaged_is_named_and_what_can_be_read_is_there(tmp_path: Path, config: Path) -> None:
+    with started(tmp_path, config) as node:
+        channel = confirming(node.port, "a")
+        for body in (b"before", b"damaged", b"behind"):
+            channel.basic_publish("", "q", body, PERSISTENT)
+        assert node.stop() == 0
+    segment = folder(tmp_path, "a") / "00000001.segment"
+    octets = bytearray(segment.read_bytes())
+    octets[octets.index(b"damaged")] ^= 1
+    segment.write_bytes(octets)
+    with started(tmp_path, config) as node:
+        [line] = [line for line in node.lines if "vhost 'a' runs without what is damaged" in line]
+        assert "00000001.segment, octet " in line
+        assert taken(confirming(node.port, "a"), "q") == [("before", False), ("behind", False)]
+        assert b'warren_vhost_damaged_records{vhost="a"} 1\n' in metrics(node)
+        assert b'warren_vhost_damaged_records{vhost="b"} 0\n' in metrics(node)
+
+
+def metrics(node: Broker) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", node.ports["http/prometheus"], timeout=10)
+    connection.request("GET", "/metrics")
+    return connection.getresponse().read()
+
+
+def test_what_a_deleted_virtual_host_left_behind_is_removed(tmp_path: Path, config: Path) -> None:
+    with started(tmp_path, config) as node:
+        assert node.stop() == 0
+    gone = folder(tmp_path, "gone")
+    shutil.copytree(folder(tmp_path, "a"), gone)
+    (gone / "name").write_text("gone\n")
+    with started(tmp_path, config) as node:
+        assert any("vhost 'gone' is deleted: removing its messages in" in line for line in node.lines)
+        assert not gone.exists()
+        assert folder(tmp_path, "a").exists()

@@ -1,0 +1,146 @@
+"""A virtual host that fails ends as a whole and comes back as a whole, and no other with it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from tests.unit.node.test_broker import connect, frame, say
+
+from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
+from warren.metadata.records import QueueRecord
+from warren.node.broker import Broker
+from warren.node.config import Config
+from warren.node.journaling import Journaling
+from warren.node.refusal import BootRefused
+from warren.runtime.clock import Clock
+from warren.wire.methods import ChannelOpen, QueueDeclare
+
+ERROR = OSError(5, "Input/output error")
+EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
+
+
+def within(path: Path, work: Callable[[Broker], Awaitable[None]]) -> None:
+    """Do `work` with a broker that keeps what it has in `path`, and has the virtual hosts / and v."""
+
+    async def run() -> None:
+        clock = Clock()
+        journaling = Journaling(path, clock, is_damage_skipped=False)
+        broker = Broker(Config([]), clock, "warren@test", journaling=journaling)
+        broker.populate()
+        try:
+            await broker.open_storage(path)
+            await broker.proposals.propose(PutVhost(name="v"))
+            await broker.proposals.propose(SetPermissions(user="guest", vhost="v", **EVERYTHING))
+            await asyncio.wait_for(work(broker), 20)
+        finally:
+            await broker.close()
+            await journaling.close()
+
+    asyncio.run(run())
+
+
+def fail(broker: Broker, vhost: str) -> None:
+    """Have the store of `vhost` fail, as the disk would."""
+    assert broker.tree.storage is not None
+    broker.tree.storage._open[vhost].port.failed(ERROR, is_full=False)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+def records(broker: Broker, vhost: str) -> dict[str, QueueRecord]:
+    found = broker.metadata.vhost(vhost)
+    assert found is not None
+    return dict(found.topology.queues)
+
+
+def test_its_clients_are_told_its_own_queues_end_and_the_others_are_there_again(tmp_path: Path) -> None:
+    async def work(broker: Broker) -> None:
+        gone, stays = connect(broker, "v"), connect(broker)
+        declared = QueueDeclare(0, "mine", exclusive=True), QueueDeclare(0, "kept", durable=True)
+        say(gone, frame(ChannelOpen(), 1) + b"".join(frame(method, 1) for method in declared))
+        await until(lambda: "kept" in records(broker, "v"))
+        first = broker.server.domains["v"]
+        fail(broker, "v")
+        await asyncio.sleep(0)
+        assert "v" not in broker.server.domains
+        await until(lambda: "v" in broker.server.domains)
+        assert b"CONNECTION_FORCED - vhost 'v' is down" in b"".join(gone.take_output())
+        assert stays.is_open
+        second = broker.server.domains["v"]
+        assert second is not first
+        assert not first.vhost.queues
+        assert list(second.vhost.queues) == list(records(broker, "v")) == ["kept"]
+        assert connect(broker, "v").is_open
+
+    within(tmp_path, work)
+
+
+def test_the_fourth_failure_is_the_last(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(broker: Broker) -> None:
+        for _ in range(3):
+            fail(broker, "v")
+            await asyncio.sleep(0)
+            await until(lambda: "v" in broker.server.domains)
+        fail(broker, "v")
+        await until(lambda: "is down, and others serve on" in caplog.text)
+        assert list(broker.server.domains) == ["/"]
+        assert [view.is_running for view in broker.tree.views()] == [True, False]
+        # Deleting it and making it anew is a way out.
+        await broker.proposals.propose(RemoveVhost(name="v"))
+        await broker.proposals.propose(PutVhost(name="v"))
+        assert "v" in broker.server.domains
+
+    within(tmp_path, work)
+
+
+def test_one_that_is_deleted_while_it_is_restarted_stays_away(tmp_path: Path) -> None:
+    async def work(broker: Broker) -> None:
+        storage = broker.tree.storage
+        assert storage is not None
+        first = broker.server.domains["v"]
+        fail(broker, "v")
+        await asyncio.sleep(0)
+        await broker.proposals.propose(RemoveVhost(name="v"))
+        await broker.proposals.propose(PutVhost(name="v"))
+        second = broker.server.domains["v"]
+        assert second is not first
+        await until(lambda: not broker.tree._tasks)
+        assert broker.server.domains["v"] is second
+        assert storage.path_of("v").exists()
+        assert len(list(storage.path.iterdir())) == 2
+
+    within(tmp_path, work)
+
+
+def test_an_exception_in_the_store_is_the_end_of_it_and_not_of_the_node(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(broker: Broker) -> None:
+        storage = broker.tree.storage
+        assert storage is not None
+
+        def surprise() -> None:
+            raise ZeroDivisionError
+
+        storage._open["v"].port.guard(surprise)
+        await asyncio.sleep(0)
+        await until(lambda: "v" in broker.server.domains)
+
+    within(tmp_path, work)
+    assert "vhost 'v' has failed: ZeroDivisionError" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+def test_messages_without_metadata_stop_the_start(tmp_path: Path) -> None:
+    async def nothing(broker: Broker) -> None:
+        pass
+
+    within(tmp_path, nothing)
+    for file in (tmp_path / "metadata").iterdir():
+        file.unlink()
+    with pytest.raises(BootRefused, match="holds messages, and nothing says of which queues"):
+        within(tmp_path, nothing)

@@ -1,0 +1,118 @@
+"""How often something is started again, and when it is not."""
+
+import asyncio
+
+import pytest
+
+from warren.runtime.supervisor import Hopeless, Intensity, NotYet, State, Supervisor, contain
+
+
+def test_so_many_restarts_within_the_window_and_then_none() -> None:
+    intensity = Intensity(3, 1000, (0, 10))
+    assert [intensity.restart(now) for now in (0, 1, 2, 3, 999)] == [0, 10, 10, None, None]
+
+
+def test_the_window_moves_on() -> None:
+    intensity = Intensity(2, 1000, (0, 10))
+    assert [intensity.restart(now) for now in (0, 999, 1000, 1001, 1999)] == [0, 10, 10, None, 10]
+
+
+def test_what_was_not_expected_is_told_and_goes_no_further() -> None:
+    told: list[Exception] = []
+    contain(lambda: None, told.append)
+    error = ValueError("x")
+
+    def fail() -> None:
+        raise error
+
+    contain(fail, told.append)
+    assert told == [error]
+
+
+class Recorded:
+    """A unit that writes down what is asked of it, and starts as it was told: an exception, or None."""
+
+    def __init__(self, *starts: Exception | None, stop: Exception | None = None) -> None:
+        self.starts = list(starts)
+        self.stop_error = stop
+        self.log: list[str] = []
+        self.over = asyncio.Event()
+
+    async def stop(self, error: Exception) -> None:
+        self.log.append(f"stop: {error}")
+        if self.stop_error is not None:
+            raise self.stop_error
+
+    async def start(self) -> None:
+        self.log.append("start")
+        error = self.starts.pop(0)
+        if error is not None:
+            raise error
+
+    def restarted(self) -> None:
+        self.log.append("restarted")
+        self.over.set()
+
+    def given_up(self, error: Exception) -> None:
+        self.log.append(f"given up: {error}")
+        self.over.set()
+
+
+def outcome(unit: Recorded, *, restarts_max: int = 3) -> tuple[list[str], State]:
+    """What becomes of `unit` when it fails."""
+
+    async def work() -> State:
+        supervisor = Supervisor(unit, Intensity(restarts_max, 1000, (0,)), lambda: 0)
+        supervisor.failed(OSError("first"))
+        supervisor.failed(OSError("no news"))
+        assert supervisor.state is State.RESTARTING
+        await asyncio.wait_for(unit.over.wait(), 5)
+        return supervisor.state
+
+    state = asyncio.run(work())
+    return unit.log, state
+
+
+def test_a_unit_that_fails_is_stopped_and_started_once() -> None:
+    assert outcome(Recorded(None)) == (["stop: first", "start", "restarted"], State.RUNNING)
+
+
+def test_a_start_that_fails_counts_as_a_failure() -> None:
+    log, state = outcome(Recorded(OSError("second"), OSError("third")), restarts_max=2)
+    assert log == [
+        "stop: first", "start", "stop: second", "start", "stop: third", "given up: third",
+    ]  # fmt: skip
+    assert state is State.DOWN
+
+
+def test_waiting_for_better_times_is_no_failure() -> None:
+    late = NotYet("no room", 0)
+    log, state = outcome(Recorded(late, late, late, None), restarts_max=1)
+    assert log[-2:] == ["start", "restarted"]
+    assert state is State.RUNNING
+
+
+def test_what_is_hopeless_is_not_tried_again() -> None:
+    log, state = outcome(Recorded(Hopeless("newer")))
+    assert log == ["stop: first", "start", "stop: newer", "given up: newer"]
+    assert state is State.DOWN
+
+
+def test_what_cannot_be_stopped_is_not_started() -> None:
+    log, state = outcome(Recorded(stop=ValueError("stuck")))
+    assert log == ["stop: first", "given up: stuck"]
+    assert state is State.DOWN
+
+
+@pytest.mark.parametrize("is_failed", [True, False])
+def test_after_the_end_nothing_is_started(is_failed: bool) -> None:
+    async def work() -> list[str]:
+        unit = Recorded(None)
+        supervisor = Supervisor(unit, Intensity(3, 1000, (60_000,)), lambda: 0)
+        if is_failed:
+            supervisor.failed(OSError("first"))
+            await asyncio.sleep(0)
+        await asyncio.wait_for(supervisor.end(), 5)
+        return unit.log
+
+    assert asyncio.run(work()) == (["stop: first"] if is_failed else [])
