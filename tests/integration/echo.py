@@ -45,10 +45,10 @@ class Echo:
         self._looked_at += 1
         return self._looked_at
 
-    def go_on(self, now: int) -> None:
+    def go_on(self, now: int, work: int) -> None:
         """Nothing is ever left over."""
 
-    def receive(self, data: bytes, now: int) -> None:
+    def receive(self, data: bytes, now: int, work: int) -> None:
         self.received += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:

@@ -226,6 +226,22 @@ def test_who_says_good_bye_has_not_taken_back_what_was_said_before() -> None:
     assert (published(broker), client.connection.is_open) == (2, False)
 
 
+def test_who_says_good_bye_behind_a_declaration_that_takes_its_time_is_heard_in_order() -> None:
+    broker = Broker()
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="q"))
+    broker.proposals.is_slow = True
+    client.send(
+        call(methods.QueueDeclare(queue="slow")),
+        publication("q", b"1"),
+        call(methods.ConnectionClose(200, "", 0, 0), 0),
+    )
+    assert client.names() == []
+    broker.proposals.arrive()
+    assert client.names() == ["queue.declare-ok", "connection.close-ok"]
+    assert published(broker) == 1
+
+
 def test_what_came_before_the_socket_was_lost_goes_on_when_the_disk_can_take_it() -> None:
     broker, client = slowed()
     client.send(publication("q", b"1"))
