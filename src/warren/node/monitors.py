@@ -45,6 +45,8 @@ class MemoryMonitor:
             absolute = int(total * config.get(settings.MEMORY_RELATIVE))
         self._limit = absolute
         logger.info("publishers wait above %d MiB of memory, of %d MiB", self._limit // _MIB, total // _MIB)
+        if self._limit >= total:
+            logger.warning("that is all the memory there is: the alarm would come too late")
         if self._readings.memory_used() is None:
             logger.warning("nobody says how much memory is used here: there is no memory alarm")
 

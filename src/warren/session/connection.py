@@ -76,7 +76,7 @@ class Connection:
         self.peer = peer
         self._wake = wake
         self.outbox = Outbox(wake)
-        self.throttle = Throttle(self.outbox, server.blocked_reason, server.held)
+        self.throttle = Throttle(self.outbox, server.held)
         self.state = State.HANDSHAKE
         self.connected_at = now
         # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
@@ -402,6 +402,7 @@ class Connection:
         self.state = State.OPEN
         tells = "connection.blocked" in handshake.capabilities
         self.throttle.open(self.domain.credit, self._resume, tells=tells)
+        self.throttle.block(self.server.blocked_reason)
         self.check_timeouts(self.server.settings.consumer_timeout_ms)
         self._vhost = self.domain.vhost
         self._vhost.now = self._now

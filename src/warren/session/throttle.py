@@ -30,11 +30,11 @@ class Throttle:
         "is_waiting", "reason",
     )  # fmt: skip
 
-    def __init__(self, outbox: Outbox, reason: str, total: HeldTotal) -> None:
+    def __init__(self, outbox: Outbox, total: HeldTotal) -> None:
         self._outbox = outbox
         self._total = total
         # Why publishers are to be held up now; empty when they are not.
-        self.reason = reason
+        self.reason = ""
         # Of the virtual host, once it is known; and what goes on when there is credit again.
         self.credit: Credit = None  # type: ignore[assignment]
         self._go_on: Callable[[int], None] = _nothing

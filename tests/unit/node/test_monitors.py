@@ -140,6 +140,14 @@ def test_while_memory_is_short_it_is_given_back_once_a_second() -> None:
     assert (told.reason, told.readings.given_back) == ("", 2)
 
 
+@pytest.mark.parametrize(("share", "is_warned"), [("1.0", True), ("0.9", False)])
+def test_a_limit_that_is_never_reached_is_warned_of(
+    share: str, is_warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    Told().memory(vm_memory_high_watermark=share)
+    assert ("the alarm would come too late" in caplog.text) == is_warned
+
+
 def test_a_machine_that_does_not_say_has_no_memory_alarm(caplog: pytest.LogCaptureFixture) -> None:
     told = Told()
     told.readings.used = None

@@ -206,13 +206,16 @@ class Client:
         self.now = 0
 
     def open(self, heartbeat: int, capabilities: dict[str, bool]) -> None:
+        self.send(b"AMQP\x00\x00\x09\x01")
+        self.log_in(heartbeat, capabilities)
+
+    def log_in(self, heartbeat: int = 0, capabilities: dict[str, bool] = CAPABILITIES) -> None:
+        """What follows the protocol header, and channel 1."""
         start = methods.ConnectionStartOk(
             client_properties={"capabilities": capabilities}, mechanism="PLAIN", response="\0guest\0guest"
         )
         tune = methods.ConnectionTuneOk(channel_max=8, frame_max=FRAME_SIZE_MAX, heartbeat=heartbeat)
-        self.send(
-            b"AMQP\x00\x00\x09\x01", call(start, 0), call(tune, 0), call(methods.ConnectionOpen("/"), 0)
-        )
+        self.send(call(start, 0), call(tune, 0), call(methods.ConnectionOpen("/"), 0))
         self.ask(methods.ChannelOpen())
 
     def send(self, *octets: bytes) -> None:

@@ -1,5 +1,6 @@
 """What is held up while there is an alarm, and what is not."""
 
+import pytest
 from tests.unit.session.client import Broker, Client, call, publication
 
 from warren.limits import FLOW_SHOWN_MS, HELD_FRAMES_SIZE_MAX, HELD_FRAMES_TOTAL_SIZE_MAX
@@ -43,6 +44,21 @@ def test_one_that_comes_during_the_alarm_is_held_up_as_well() -> None:
     late = broker.client()
     late.send(publication("q", b"1"))
     assert late.names() == ["connection.blocked"]
+
+
+@pytest.mark.parametrize("reason", ["", REASON])
+def test_an_alarm_that_changes_during_a_handshake_counts(reason: str) -> None:
+    broker = Broker()
+    broker.client().ask(methods.QueueDeclare(queue="q"))
+    broker.block("" if reason else REASON)
+    late = broker.connect()
+    late.send(b"AMQP\x00\x00\x09\x01")
+    late.hear()
+    broker.block(reason)
+    late.log_in()
+    late.send(publication("q", b"1"))
+    assert late.names() == (["connection.blocked"] if reason else [])
+    assert published(broker) == (0 if reason else 1)
 
 
 def test_one_that_does_not_publish_is_not_told_of_the_end_either() -> None:
