@@ -12,6 +12,7 @@ from warren.metadata.machine import Metadata
 from warren.node.refusal import BootRefused
 from warren.runtime.clock import Clock
 from warren.runtime.disk import DirectoryDisk
+from warren.runtime.folder import make_folder
 from warren.runtime.randomness import random_octets
 
 logger = logging.getLogger("warren.journal")
@@ -29,7 +30,7 @@ class Journaling:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=_NAME)
         self.metadata = Metadata()
         try:
-            self._path.mkdir(exist_ok=True)
+            make_folder(self._path)
             self._disk = DirectoryDisk(self._path, loop, self._executor)
             # True if nothing was ever written here.
             self.is_new = NAME not in self._disk.names()

@@ -21,6 +21,7 @@ from pathlib import Path
 from warren.flow.credit import Credit
 from warren.metadata.machine import Metadata
 from warren.runtime.disk import DirectoryDisk
+from warren.runtime.folder import make_folder
 from warren.runtime.randomness import random_octets
 from warren.runtime.supervisor import contain
 from warren.session.domain import Domain
@@ -92,7 +93,8 @@ class Storage:
     def recover_now(self, name: str, failed: Callable[[Exception], None], *, is_doubted: bool) -> Keeping:
         """The same, in this thread."""
         path = self.path_of(name)
-        path.mkdir(parents=True, exist_ok=True)
+        for folder in (self.path, path):
+            make_folder(folder)
         port = _LoopPort(self._loop, name, failed)
         disk = DirectoryDisk(path, self._loop, self._executor, guard=port.guard)
         started = time.monotonic()

@@ -7,6 +7,23 @@ from pathlib import Path
 _LOCK_NAME = "warren.lock"
 
 
+def make_folder(path: Path) -> None:
+    """Have a directory at `path`, and whatever it lies in, that a power cut does not take away again."""
+    if not path.parent.exists():
+        make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    # Also when it was there: whoever made it may have been killed before this.
+    try:
+        parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        # It was made for us, by somebody who may read what it lies in.
+        return
+    try:
+        os.fsync(parent)
+    finally:
+        os.close(parent)
+
+
 class FolderRefused(Exception):
     """The data directory cannot be used; the text says why."""
 
@@ -17,7 +34,7 @@ class Folder:
     def __init__(self, name: str) -> None:
         self.path = Path(name)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             self._lock = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise FolderRefused(f"cannot use the data directory {name!r}: {error.strerror}") from error

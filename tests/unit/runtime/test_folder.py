@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.runtime.folder import Folder, FolderRefused
+from warren.runtime.folder import Folder, FolderRefused, make_folder
 
 
 def test_it_is_made_and_held_by_one_until_closed(tmp_path: Path) -> None:
@@ -24,3 +24,20 @@ def test_what_is_no_directory_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FolderRefused, match=r"cannot use the data directory '.*file'"):
         Folder(str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_whatever_it_lies_in_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(
+        "warren.runtime.folder.os.fsync",
+        lambda file: synced.append(Path(os.readlink(f"/proc/self/fd/{file}"))),
+    )
+    path = tmp_path / "a" / "b"
+    if is_there:
+        path.mkdir(parents=True)
+    make_folder(path)
+    assert path.is_dir()
+    assert synced == ([] if is_there else [tmp_path]) + [tmp_path / "a"]

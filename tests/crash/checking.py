@@ -1,0 +1,86 @@
+"""Compares what a broker has after it was killed with what its clients had been told."""
+
+import itertools
+
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import ChannelClosedByBroker
+from tests.crash.load import QUEUES, Name, Told, connected, name_of
+
+
+def check(port: int, told: Told) -> int:
+    """Everything about messages and declarations; answers how many messages were there.
+
+    From here on what was found is what there is: it was delivered, and goes back when the connection ends.
+    """
+    channel = connected(port)
+    for queue in QUEUES:
+        channel.queue_declare(queue, durable=True)
+    found = {queue: taken(channel, queue) for queue in QUEUES}
+    for queue, messages in found.items():
+        check_queue(queue, messages, told)
+    check_declared(channel, told)
+    # Confirmed behind the deliveries, so it is certain as well that they were made.
+    for queue, messages in found.items():
+        names = {name for name, _ in messages}
+        told.sent[queue] = dict.fromkeys(names, 0.0)
+        told.confirmed[queue] = set(names)
+        told.delivered[queue] = {name: at for name, at in told.delivered[queue].items() if name in names}
+        told.acknowledged[queue] = set()
+        told.gone[queue] = {}
+    channel.connection.close()
+    return sum(map(len, found.values()))
+
+
+def taken(channel: BlockingChannel, queue: str) -> list[tuple[Name, bool]]:
+    """All that is in `queue`, with whether it is redelivered."""
+    found = []
+    while True:
+        method, _, body = channel.basic_get(queue)
+        if method is None:
+            return found
+        found.append((name_of(body), method.redelivered))
+
+
+def check_queue(queue: str, messages: list[tuple[Name, bool]], told: Told) -> None:
+    """Nothing is missing, too much, twice, in another order, or passed off as new."""
+    names = [name for name, _ in messages]
+    assert len(names) == len(set(names)), f"{queue}: something is there twice"
+    missing = told.confirmed[queue] - told.acknowledged[queue] - set(names)
+    assert not missing, f"{queue}: confirmed and not acknowledged, and not there: {sorted(missing)[:5]}"
+    strange = set(names) - told.sent[queue].keys()
+    assert not strange, f"{queue}: never sent: {sorted(strange)[:5]}"
+    gone = {name for name, at in told.gone[queue].items() if at < told.synced}
+    assert not gone & set(names), (
+        f"{queue}: acknowledged for certain, and back: {sorted(gone & set(names))[:5]}"
+    )
+    for who, group in itertools.groupby(
+        sorted(range(len(names)), key=lambda at: (names[at][0], at)), lambda at: names[at][0]
+    ):
+        numbers = [names[at][1] for at in group]
+        assert numbers == sorted(numbers), f"{queue}: messages of {who} are not in order"
+    certain = {name for name, at in told.delivered[queue].items() if at < told.synced}
+    fresh = {name for name, is_redelivered in messages if not is_redelivered} & certain
+    assert not fresh, f"{queue}: delivered before, and not redelivered: {sorted(fresh)[:5]}"
+
+
+def check_declared(channel: BlockingChannel, told: Told) -> None:
+    """What was declared is there as it was declared, and what was deleted is not."""
+    for name in sorted(told.declared - told.deleting):
+        channel.queue_declare(name, passive=True)
+        channel.queue_declare(
+            name, durable=True, arguments={"x-max-length": int(name.rpartition(" ")[2]) + 1}
+        )
+    for name in sorted(told.deleted):
+        assert not is_there(channel.connection.channel(), name), f"{name!r} was deleted and is there again"
+    told.deleted.clear()
+
+
+def is_there(channel: BlockingChannel, name: str) -> bool:
+    """Whether there is a queue with this name."""
+    try:
+        channel.queue_declare(name, passive=True)
+    except ChannelClosedByBroker as closed:
+        if closed.reply_code == 404:
+            return False
+        raise
+    return True

@@ -1,0 +1,128 @@
+"""Kills a broker with SIGKILL while clients publish, consume and declare, again and again on one directory.
+
+Every other time it is killed at a chosen call: in the middle of a write, before a sync, before a file gets
+another name. After each restart everything that clients had been told is compared with what is there. The
+last line counts the kills.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from pika.exceptions import AMQPError  # noqa: E402
+from tests.crash.checking import check  # noqa: E402
+from tests.crash.load import Load, Told  # noqa: E402
+from tests.crash.recording import built, why_impossible  # noqa: E402
+from tests.integration.process import Broker  # noqa: E402
+
+KILLS = 20
+# After how many such calls a broker is killed, at the most: the first few happen while it starts.
+CALLS_MAX = {"pwrite": 600, "fdatasync": 400, "fsync": 12, "rename": 5, "open": 8, "unlink": 2}
+# A forced point that is not reached is no reason to wait for ever.
+LOAD_SECONDS_MAX = 3.0
+KEPT = ROOT / "build" / "crash"
+
+
+def main() -> int:
+    """Kill as often as was asked for; 0 if nothing was lost."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=KILLS)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    with tempfile.TemporaryDirectory(prefix="warren-crash-") as folder:
+        killing = Killing(Path(folder), random.Random(options.seed))
+        try:
+            for _ in range(options.kills):
+                killing.once()
+            killing.last()
+        except AssertionError as error:
+            shutil.copytree(killing.data, KEPT, dirs_exist_ok=True)
+            print(f"after {killing.kills} kills: {error}; the directory is kept in {KEPT.relative_to(ROOT)}")
+            print(f"{killing.kills} passed, 1 failed, 0 skipped")
+            return 1
+    print(f"{killing.checks} starts checked, {killing.found} messages found in all, {dict(killing.points)}")
+    print(f"{killing.kills} passed, 0 failed, 0 skipped")
+    return 0
+
+
+class Killing:
+    """One data directory, and what clients know of it."""
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self.data = folder / "data"
+        self._chance = chance
+        self._library = None if why_impossible() else built(folder)
+        self._told = Told()
+        self.kills = 0
+        self.checks = 0
+        self.found = 0
+        # Where it was killed -> how often.
+        self.points: Counter[str] = Counter()
+
+    def once(self) -> None:
+        """Start, check, load and kill."""
+        forced = self._library is not None and self.kills % 2 == 1
+        kind = self._chance.choice(list(CALLS_MAX)) if forced else ""
+        point = f"{kind}:{self._chance.randrange(1, CALLS_MAX[kind] + 1)}" if forced else ""
+        broker = self._started(point)
+        try:
+            self._use(broker)
+        finally:
+            is_over = broker.process.poll() is not None
+            broker.process.kill()
+            broker.process.communicate()
+        self.kills += 1
+        self.points[kind if is_over and forced else "at random"] += 1
+
+    def last(self) -> None:
+        """What there is in the end, after a start that is left alone."""
+        broker = self._started("")
+        try:
+            broker.wait_ready()
+            self._check(broker)
+        finally:
+            broker.process.kill()
+            broker.process.communicate()
+
+    def _use(self, broker: Broker) -> None:
+        try:
+            broker.wait_ready()
+        except AssertionError:
+            assert broker.process.returncode == -9, "".join(broker.lines)
+            return
+        try:
+            self._check(broker)
+        except (AMQPError, OSError):
+            # Killed while it was being looked at: nothing is known better than before.
+            assert broker.process.wait(10) == -9, "".join(broker.lines)
+            return
+        load = Load(broker.port, self._told, self._chance)
+        until = time.monotonic() + (LOAD_SECONDS_MAX if self.kills % 2 else self._chance.uniform(0.05, 1.0))
+        while time.monotonic() < until and broker.process.poll() is None and not load.errors:
+            time.sleep(0.005)
+        broker.process.kill()
+        load.join()
+
+    def _check(self, broker: Broker) -> None:
+        self.found += check(broker.port, self._told)
+        self.checks += 1
+        assert not any("damaged" in line for line in broker.lines), "".join(broker.lines)
+
+    def _started(self, point: str) -> Broker:
+        environment = {"WARREN_ROOT": str(self.data)}
+        if point:
+            environment |= {"LD_PRELOAD": str(self._library), "WARREN_KILL": point}
+        return Broker(["--data-dir", str(self.data)], environment)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

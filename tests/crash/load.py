@@ -1,0 +1,146 @@
+"""Clients of a broker that will be killed, and what they were told."""
+
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pika
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import AMQPError
+
+PUBLISHERS = 3
+QUEUES = tuple(f"queue {number}" for number in range(4))
+# Large enough for a few segments to be filled in a second or two.
+BODY_SIZES = (10, 1_000, 60_000, 200_000)
+PREFETCH = 20
+# A message: who published it, and as which of its own.
+Name = tuple[int, int]
+
+
+@dataclass
+class Told:
+    """What clients asked for and were told, each thread about its own; all times are of one clock."""
+
+    # Queue -> message -> when it was sent; what a broker has confirmed; what a consumer has acknowledged.
+    sent: dict[str, dict[Name, float]] = field(default_factory=lambda: defaultdict(dict))
+    confirmed: dict[str, set[Name]] = field(default_factory=lambda: defaultdict(set))
+    delivered: dict[str, dict[Name, float]] = field(default_factory=lambda: defaultdict(dict))
+    acknowledged: dict[str, set[Name]] = field(default_factory=lambda: defaultdict(set))
+    # When the broker has certainly taken note of an acknowledgement.
+    gone: dict[str, dict[Name, float]] = field(default_factory=lambda: defaultdict(dict))
+    # When the last message was sent that was confirmed: what the broker did before is on the disk.
+    synced: float = 0.0
+    declared: set[str] = field(default_factory=set)
+    deleting: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
+    next: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+
+
+class Load:
+    """Publishers, consumers and one who declares, until the broker is gone."""
+
+    def __init__(self, port: int, told: Told, chance: random.Random) -> None:
+        self._port = port
+        self._told = told
+        works: list[Callable[[BlockingChannel, random.Random], None]] = [
+            *(lambda channel, own, who=who: self._publish(channel, own, who) for who in range(PUBLISHERS)),
+            *(lambda channel, own, queue=queue: self._consume(channel, own, queue) for queue in QUEUES[:3]),
+            self._declare,
+        ]
+        # Surprises of the clients themselves; the end of the broker is none.
+        self.errors: list[BaseException] = []
+        self._threads = [
+            threading.Thread(target=self._run, args=(work, random.Random(chance.random()))) for work in works
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def join(self) -> None:
+        """Wait until all have seen that the broker is gone."""
+        for thread in self._threads:
+            thread.join(30)
+            assert not thread.is_alive(), "a client waits for a broker that is gone"
+        if self.errors:
+            raise self.errors[0]
+
+    def _run(self, work: Callable[[BlockingChannel, random.Random], None], chance: random.Random) -> None:
+        try:
+            work(connected(self._port), chance)
+        except (AMQPError, OSError):
+            return
+        except BaseException as error:
+            self.errors.append(error)
+
+    def _publish(self, channel: BlockingChannel, chance: random.Random, who: int) -> None:
+        told = self._told
+        channel.confirm_delivery()
+        while True:
+            queue = chance.choice(QUEUES)
+            name = (who, told.next[who])
+            told.next[who] += 1
+            sent = time.monotonic()
+            told.sent[queue][name] = sent
+            channel.basic_publish("", queue, body_of(name, chance.choice(BODY_SIZES)), _PERSISTENT)
+            told.confirmed[queue].add(name)
+            told.synced = max(told.synced, sent)
+
+    def _consume(self, channel: BlockingChannel, chance: random.Random, queue: str) -> None:
+        told = self._told
+        channel.basic_qos(prefetch_count=PREFETCH)
+        waiting: dict[int, Name] = {}
+        for method, _, body in channel.consume(queue, inactivity_timeout=5):
+            if method is None:
+                continue
+            name = name_of(body)
+            told.delivered[queue][name] = time.monotonic()
+            waiting[method.delivery_tag] = name
+            if len(waiting) < PREFETCH // 2:
+                continue
+            # Some are kept for later, so that there are gaps.
+            tags = chance.sample(list(waiting), len(waiting) // 2)
+            for tag in tags:
+                told.acknowledged[queue].add(waiting[tag])
+                channel.basic_ack(tag)
+            channel.queue_declare(queue, passive=True)
+            now = time.monotonic()
+            for tag in tags:
+                told.gone[queue][waiting.pop(tag)] = now
+
+    def _declare(self, channel: BlockingChannel, chance: random.Random) -> None:
+        told = self._told
+        while True:
+            name = f"declared {told.next[-1]}"
+            told.next[-1] += 1
+            channel.queue_declare(name, durable=True, arguments={"x-max-length": told.next[-1]})
+            channel.queue_bind(name, "amq.topic", name)
+            told.declared.add(name)
+            if chance.random() < 0.5:
+                name = chance.choice(sorted(told.declared - told.deleting))
+                told.deleting.add(name)
+                channel.queue_delete(name)
+                told.deleted.add(name)
+
+
+_PERSISTENT = pika.BasicProperties(delivery_mode=2)
+
+
+def connected(port: int) -> BlockingChannel:
+    """A channel of a new connection."""
+    parameters = pika.ConnectionParameters(
+        "127.0.0.1", port, socket_timeout=20, blocked_connection_timeout=20, stack_timeout=20
+    )
+    return pika.BlockingConnection(parameters).channel()
+
+
+def body_of(name: Name, size: int) -> bytes:
+    """A body by which the message is known again."""
+    return b"%d:%d:" % name + bytes(size)
+
+
+def name_of(body: bytes) -> Name:
+    """Which message has this body."""
+    who, number, _ = body.split(b":", 2)
+    return int(who), int(number)
