@@ -5,7 +5,6 @@ import hashlib
 import http.client
 import json
 import shutil
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -63,6 +62,11 @@ def started(tmp_path: Path, config: Path, **environment: str) -> Iterator[Broker
 
 def folder(tmp_path: Path, vhost: str) -> Path:
     return tmp_path / "data" / "vhosts" / hashlib.sha256(vhost.encode()).hexdigest()[:32]
+
+
+def end(node: Broker) -> None:
+    node.process.kill()
+    node.process.wait(PATIENCE_S)
 
 
 def until_logged(node: Broker, text: str) -> str:
@@ -123,14 +127,16 @@ class Publication(threading.Thread):
         super().__init__(daemon=True)
         self._channel = channel
         self._body = body
+        self.is_confirmed = False
+        self.error: object = None
         self.start()
 
     def run(self) -> None:
-        self._channel.basic_publish("", "q", self._body, PERSISTENT)
-
-    @property
-    def is_confirmed(self) -> bool:
-        return not self.is_alive()
+        try:
+            self._channel.basic_publish("", "q", self._body, PERSISTENT)
+            self.is_confirmed = True
+        except pika.exceptions.AMQPError as error:
+            self.error = error
 
 
 def is_refused(port: int) -> tuple[int, str]:
@@ -182,8 +188,7 @@ def test_a_failed_write_or_sync_restarts_its_virtual_host_and_nobody_else_notice
         channel.basic_publish("", "q", b"and on", PERSISTENT)
         bystander.stop()
         assert get(node.ports["http"], "/api/health/checks/virtual-hosts") == (200, {"status": "ok"})
-        node.process.send_signal(signal.SIGKILL)
-        node.process.wait(PATIENCE_S)
+        end(node)
     with started(tmp_path, config) as node:
         assert ("and on", False) in taken(confirming(node.port, "a"), "q")
 
@@ -206,7 +211,7 @@ def test_a_disk_that_fails_for_good_takes_its_virtual_host_down_and_the_others_s
             503, {"status": "failed", "reason": "Some virtual hosts are down", "virtual-hosts": ["a"]},
         )  # fmt: skip
         bystander.stop()
-        assert node.stop() == 0
+        end(node)
     with started(tmp_path, config) as node:
         bodies = [body for body, _ in taken(confirming(node.port, "a"), "q")]
         assert [body for body in bodies if body != "never confirmed"] == ["kept"]
@@ -247,8 +252,7 @@ def test_while_the_disk_is_full_confirms_wait_and_then_they_come(
         waiting.join(PATIENCE_S)
         assert waiting.is_confirmed
         bystander.stop()
-        node.process.send_signal(signal.SIGKILL)
-        node.process.wait(PATIENCE_S)
+        end(node)
     with started(tmp_path, config) as node:
         assert [body for body, _ in taken(confirming(node.port, "a"), "q")] == ["waits"]
 
@@ -295,7 +299,7 @@ def test_a_store_that_cannot_be_opened_is_named_and_the_others_serve(tmp_path: P
     with started(tmp_path, config) as node:
         for vhost in "ab":
             confirming(node.port, vhost).basic_publish("", "q", b"kept", PERSISTENT)
-        assert node.stop() == 0
+        end(node)
     made_newer(folder(tmp_path, "a") / "00000001.segment")
     with started(tmp_path, config) as node:
         [line] = [line for line in node.lines if "vhost 'a'" in line]
@@ -305,7 +309,7 @@ def test_a_store_that_cannot_be_opened_is_named_and_the_others_serve(tmp_path: P
         assert taken(confirming(node.port, "b"), "q") == [("kept", False)]
         status, _ = get(node.ports["http"], "/api/health/checks/virtual-hosts")
         assert status == 503
-        assert node.stop() == 0
+        end(node)
     status, errors = refusal(
         "--data-dir", str(tmp_path / "data"), "--config", str(config),
         WARREN_VHOST_RESTART_STRATEGY="stop_node",
@@ -319,7 +323,7 @@ def test_what_is_damaged_is_named_and_what_can_be_read_is_there(tmp_path: Path, 
         channel = confirming(node.port, "a")
         for body in (b"before", b"damaged", b"behind"):
             channel.basic_publish("", "q", body, PERSISTENT)
-        assert node.stop() == 0
+        end(node)
     segment = folder(tmp_path, "a") / "00000001.segment"
     octets = bytearray(segment.read_bytes())
     octets[octets.index(b"damaged")] ^= 1
@@ -348,3 +352,19 @@ def test_what_a_deleted_virtual_host_left_behind_is_removed(tmp_path: Path, conf
         assert any("vhost 'gone' is deleted: removing its messages in" in line for line in node.lines)
         assert not gone.exists()
         assert folder(tmp_path, "a").exists()
+
+
+def test_what_a_stopping_node_cannot_write_is_said_and_was_not_confirmed(
+    tmp_path: Path, config: Path, faults: Faults
+) -> None:
+    with started(tmp_path, config, **faults.environment) as node:
+        channel = confirming(node.port, "a")
+        faults.set(f"write errno {errno.ENOSPC} {folder(tmp_path, 'a')}")
+        waiting = Publication(channel, b"never written")
+        until_logged(node, "the disk is full")
+        assert node.stop() == 0
+        assert any("the last messages of vhost 'a' were not written" in line for line in node.lines)
+        waiting.join(PATIENCE_S)
+        assert waiting.error is not None
+    with started(tmp_path, config) as node:
+        assert taken(confirming(node.port, "a"), "q") == []

@@ -186,9 +186,14 @@ class Storage:
 
     async def _close(self, name: str) -> None:
         keeping = self._open.pop(name)
-        closed = self._loop.create_future()
-        keeping.recovered.store.close(lambda: closed.set_result(None))
-        await closed
+        store = keeping.recovered.store
+        # One that has failed is deaf, and has nothing to write any more.
+        if not keeping.port.is_over:
+            closed = self._loop.create_future()
+            store.close(lambda: closed.set_result(None))
+            await closed
+            if store.failure is not None:
+                logger.error("the last messages of vhost '%s' were not written: %s", name, store.failure)
         await self.abandon(keeping)
 
     def _numbers(self, name: str) -> set[int]:

@@ -97,8 +97,8 @@ class Supervisor:
         self.state = State.RUNNING
 
     def failed(self, error: Exception) -> None:
-        """The unit does not work any more. While that is being seen to, more of it is no news."""
-        if self.state is State.RUNNING:
+        """The unit does not work any more. While that is being seen to, or at the end, it is no news."""
+        if self.state is State.RUNNING and not self._ended.is_set():
             self.state = State.RESTARTING
             self._task = asyncio.get_running_loop().create_task(self._restart(error))
 

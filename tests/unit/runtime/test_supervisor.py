@@ -113,6 +113,8 @@ def test_after_the_end_nothing_is_started(is_failed: bool) -> None:
             supervisor.failed(OSError("first"))
             await asyncio.sleep(0)
         await asyncio.wait_for(supervisor.end(), 5)
+        supervisor.failed(OSError("too late"))
+        await asyncio.sleep(0)
         return unit.log
 
     assert asyncio.run(work()) == (["stop: first"] if is_failed else [])
