@@ -23,6 +23,7 @@ cdef class Channel:
     cdef readonly int number
     cdef readonly bint is_closing
     cdef readonly bint is_closed
+    cdef readonly bint is_interrupted
     cdef readonly Subscriber subscriber
     cdef QueueHost _host
     cdef Outbox _outbox
@@ -43,6 +44,7 @@ cdef class Channel:
     cdef _handle_later(self, FrameReader reader)
     @cython.locals(data=bytes)
     cdef _hold(self, FrameReader reader)
+    cdef _keep(self, bytes frames)
 
 @cython.locals(high=uint32_t, low=uint32_t, wide=uint64_t)
 cdef uint64_t _u64(const unsigned char* octets, Py_ssize_t at) noexcept

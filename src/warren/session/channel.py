@@ -17,7 +17,7 @@ from warren.errors import (
     FrameError,
     PreconditionFailed,
 )
-from warren.limits import DECLARATION_WORK, METHOD_WORK
+from warren.limits import DECLARATION_WORK, METHOD_WORK, WORK_PER_TURN_MAX
 from warren.queues.queue import QueueHost
 from warren.session import consuming, declarations
 from warren.session.closing import close_text
@@ -67,6 +67,7 @@ class Channel:
         "_throttle",
         "is_closed",
         "is_closing",
+        "is_interrupted",
         "number",
         "subscriber",
     )  # fmt: skip
@@ -77,6 +78,8 @@ class Channel:
         self.is_closing = False
         # True when the number may be used again.
         self.is_closed = False
+        # True when `resume` has left frames for another turn: call it again then.
+        self.is_interrupted = False
         self.subscriber = parts.subscriber
         self._host = parts.host
         self._outbox = parts.outbox
@@ -120,7 +123,8 @@ class Channel:
             raise
 
     def resume(self) -> None:
-        """Go on with the frames that were held."""
+        """Go on with the frames that were held, as many as a turn may take; see `is_interrupted`."""
+        self.is_interrupted = False
         if self._is_waiting or not self._held_size:
             return
         held = b"".join(self._held)
@@ -130,8 +134,15 @@ class Channel:
         reader = FrameReader()
         reader.frame_size_max = len(held)
         reader.feed(held)
+        work = WORK_PER_TURN_MAX
         while not self.is_closed and reader.advance():
             self.handle(reader)
+            work -= 1
+            is_stuck = self._is_waiting or self._held_size > 0
+            if (is_stuck or work <= self._host.work) and not self.is_closing and not self.is_closed:
+                self._keep(held[reader.start + reader.size + 1 :])
+                self.is_interrupted = not is_stuck and self._held_size > 0
+                return
 
     def release(self) -> None:
         """The channel ends, whoever ended it: requeue what is unsettled, forget what is uncommitted."""
@@ -193,9 +204,14 @@ class Channel:
 
     def _hold(self, reader: FrameReader) -> None:
         data = reader.data
-        self._held.append(data[reader.start - _HEAD_SIZE : reader.start + reader.size + 1])
-        self._held_size += reader.size + _HEAD_SIZE + 1
-        self._throttle.held(reader.size + _HEAD_SIZE + 1)
+        self._keep(data[reader.start - _HEAD_SIZE : reader.start + reader.size + 1])
+
+    def _keep(self, frames: bytes) -> None:
+        """Hold `frames` behind those that are held already."""
+        if frames:
+            self._held.append(frames)
+            self._held_size += len(frames)
+            self._throttle.held(len(frames))
 
     def _blame(self, error: AmqpError) -> None:
         if error.method_index is None:

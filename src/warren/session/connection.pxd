@@ -34,6 +34,7 @@ cdef class Connection:
     cdef bint _is_leaving
     cdef bint _is_leaving_soon
     cdef bint _is_lost
+    cdef bint _will_resume
     cdef int64_t _octets_received
     cdef bytes _greeting
     cdef object _handshake

@@ -66,9 +66,9 @@ class Connection:
     __slots__ = (
         "_channel", "_channels", "_closing_deadline", "_greeting", "_handshake", "_heartbeat", "_is_deaf",
         "_is_leaving", "_is_leaving_soon", "_is_lost", "_is_open", "_now", "_octets_received", "_reader",
-        "_timeout_check", "_timeout_interval", "_vhost", "_waiting", "_wake", "_work_max", "changes",
-        "connected_at", "domain", "has_more", "login", "outbox", "owner", "peer", "server", "state",
-        "throttle",
+        "_timeout_check", "_timeout_interval", "_vhost", "_waiting", "_wake", "_will_resume", "_work_max",
+        "changes", "connected_at", "domain", "has_more", "login", "outbox", "owner", "peer", "server",
+        "state", "throttle",
     )  # fmt: skip
 
     def __init__(self, server: Server, peer: Peer, wake: Wake, now: int) -> None:
@@ -99,6 +99,8 @@ class Connection:
         # It asked to close, or its socket is gone, while something was held that goes on first.
         self._is_leaving_soon = False
         self._is_lost = False
+        # A turn was asked for in which what is held goes on.
+        self._will_resume = False
         self._octets_received = 0
         self._greeting = b""
         self._handshake: Handshake | None = Handshake(server.gate, peer, server.offer, now)
@@ -240,7 +242,7 @@ class Connection:
         self.throttle.block(reason)
         self.changes += 1
         if not reason and self.throttle.held_size:
-            self.server.later(self._resume)
+            self._resume_later()
         elif self._is_lost:
             self._end()
 
@@ -249,6 +251,8 @@ class Connection:
         self.guard(action)
         if channel.is_closed and self._channels.get(channel.number) is channel:
             self._forget(channel)
+        if channel.is_interrupted:
+            self._resume_later()
         if not self.throttle.held_size:
             if self._is_lost:
                 self._end()
@@ -265,7 +269,7 @@ class Connection:
         self._now = now
         if self.has_more:
             self.server.later(self.lost)
-        elif self.throttle.is_waiting and self._is_open:
+        elif self._is_open and (self.throttle.is_waiting or self._will_resume):
             # What it published waits for the disk, and would not have if the disk were faster.
             self._is_lost = True
         else:
@@ -275,8 +279,14 @@ class Connection:
         """Its state, as RabbitMQ's management API names it."""
         return self.throttle.condition(now) if self._is_open else self.state.value
 
+    def _resume_later(self) -> None:
+        if not self._will_resume:
+            self._will_resume = True
+            self.server.later(self._resume)
+
     def _resume(self, now: int) -> None:
         """What was held goes on, as far as it may."""
+        self._will_resume = False
         self._now = now
         if self._is_open:
             self._vhost.now = now

@@ -3,7 +3,12 @@
 import pytest
 from tests.unit.session.client import Broker, Client, call, publication
 
-from warren.limits import FLOW_SHOWN_MS, HELD_FRAMES_SIZE_MAX, HELD_FRAMES_TOTAL_SIZE_MAX
+from warren.limits import (
+    FLOW_SHOWN_MS,
+    HELD_FRAMES_SIZE_MAX,
+    HELD_FRAMES_TOTAL_SIZE_MAX,
+    WORK_PER_TURN_MAX,
+)
 from warren.wire import methods
 
 REASON = "low on memory"
@@ -188,6 +193,41 @@ def test_publishers_go_on_one_in_each_turn_while_the_disk_keeps_up() -> None:
     assert published(broker) == 2
     renew(broker)
     assert published(broker) == 3
+
+
+def test_what_is_much_goes_on_in_turns_of_no_more_work_than_others() -> None:
+    broker, client = slowed()
+    count = 2 * WORK_PER_TURN_MAX
+    bodies = [b"%d" % number for number in range(count)]
+    client.send(*(publication("q", body) for body in bodies[:-1]))
+    broker.domain.credit.renew()
+    broker.turn()
+    done = published(broker) - 1
+    assert 0 < done <= WORK_PER_TURN_MAX
+    client.send(publication("q", bodies[-1]), call(methods.ChannelClose()))
+    turns = 1
+    while broker.turns:
+        before = published(broker)
+        broker.turn()
+        turns += 1
+        assert published(broker) - before <= WORK_PER_TURN_MAX
+    assert turns >= count * 3 // WORK_PER_TURN_MAX
+    heard = client.hear()
+    assert [one.body for one in heard if one.body] == bodies
+    assert "channel.close-ok" in [one.method.name for one in heard]
+    assert broker.server.held.size == 0
+
+
+def test_a_socket_that_is_lost_between_two_of_its_turns_loses_nothing() -> None:
+    broker, client = slowed()
+    client.send(*[publication("q", b"1")] * WORK_PER_TURN_MAX)
+    broker.domain.credit.renew()
+    broker.turn()
+    client.connection.lost(0)
+    while broker.turns:
+        broker.turn()
+    assert published(broker) == 1 + WORK_PER_TURN_MAX
+    assert client.connection.is_finished
 
 
 def test_a_publisher_that_was_held_up_again_waits_again() -> None:
