@@ -151,6 +151,19 @@ VHOST_WINDOW_MS = 300_000
 VHOST_PAUSES_MS = (0, 500, 2_000)
 # An automatic deletion of a queue that could not be written is tried again so often.
 REMOVAL_RETRY_MS = 2_000
+# Octets of messages, with 128 for what each takes beside its body, that one queue may have in memory where it
+# can page: what is beyond is read from the disk again, which takes a microsecond for each small message.
+QUEUE_MEMORY_MAX = 16_777_216
+# Octets of messages that are brought back at once: more would take long turns, less more system calls.
+READ_AHEAD_SIZE = 131_072
+# And octets read for a message that does not lie behind the one read before it: most fit.
+READ_ALONE_SIZE = 4_096
+# Octets from the end of one message to the next of the same queue that are read along.
+READ_GAP_MAX = 8_192
+# Places in a block of the row of messages that are on the disk only, 8 octets each.
+PAGED_BLOCK_SIZE = 1_024
+# Positions of settled messages that are bridged in such a block; a new one takes as much as some 25 places.
+PAGED_GAP_MAX = 32
 
 # --- journal ------------------------------------------------------------------------------------
 # What the metadata's log grows to, unless the metadata itself is larger, before it is written anew without

@@ -11,7 +11,8 @@ from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_add
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
 from warren.store.message_store import StorePort
-from warren.store.recovery import OpeningWorld, open_store
+from warren.store.recovery import OpeningWorld, open_erased, open_store
+from warren.store.stores import Stores
 from warren.wire.properties import BasicProperties
 
 SEEDS = int(os.environ.get("SEEDS", "1000"))
@@ -50,7 +51,8 @@ class Simulation:
         assert not recovered.damage
         self.store = recovered.store
         queue = made(self.host, dead=True, priority_max=self.priority_max, length_max=self.length_max)
-        queue.keep_in(self.store, NUMBER)
+        transient = open_erased(SimulatedDisk(self.chance), Port(), self.chance.randbytes)
+        queue.keep_in(Stores(self.store, transient), NUMBER)
         for level, found in recovered.queues.get(NUMBER, {}).items():
             queue.restore(level, found)
         return queue

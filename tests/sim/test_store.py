@@ -9,6 +9,7 @@ import random
 
 import pytest
 from tests.sim.disk import SimulatedDisk
+from tests.sim.recovered import messages_in
 
 from warren.model.confirmation import Confirmation
 from warren.model.message import BODY_END, StoredMessage, encode_address
@@ -137,7 +138,7 @@ class Simulation:
     def check(self, recovered: Recovered) -> None:
         found: dict[tuple[int, int], StoredMessage] = {}
         for queue, levels in recovered.queues.items():
-            messages, end = levels[0].messages, levels[0].end
+            messages, end = messages_in(recovered, queue), levels[0].end
             positions = [position for position, _ in messages]
             assert positions == sorted(set(positions))
             assert end > max(positions, default=-1)

@@ -21,6 +21,9 @@ cpdef Message new_message(bytes address, bytes property_list, bytes content, int
 @cython.locals(message=StoredMessage)
 cpdef StoredMessage new_stored_message(bytes address, bytes property_list, bytes content, int64_t now)
 
+@cython.locals(stored=StoredMessage)
+cpdef StoredMessage spilled(Message message)
+
 cpdef Py_ssize_t body_size_of(Message message)
 
 @cython.locals(high=int64_t)

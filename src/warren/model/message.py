@@ -20,6 +20,8 @@ from warren.wire.table import Value
 PERSISTENT = 1
 HAS_HEADERS = 2
 HAS_EXPIRATION = 4
+# A transient message that has a place on the disk, because its queue has no room for it in memory.
+SPILLED = 8
 
 NO_PROPERTIES = b"\0\0"
 # What the content ends with, and is when the body is empty.
@@ -146,6 +148,16 @@ def new_stored_message(address: bytes, property_list: bytes, content: bytes, now
     message.location = 0
     message.references = 0
     return message
+
+
+def spilled(message: Message) -> StoredMessage:
+    """A copy of `message` with a place on the disk of its own."""
+    stored = new_stored_message(
+        message.address, message.property_list, message.content, published_at_of(message)
+    )
+    stored.flags = message.flags | SPILLED
+    stored.priority = message.priority
+    return stored
 
 
 def body_size_of(message: Message) -> int:

@@ -2,6 +2,7 @@
 
 <data>/vhosts/<first 32 digits of the SHA-256 of its name>/   its segments
                                                    name       what it is called, for people
+                                                   transient/ segments of what no start reads
               <digits>.<a number>.deleted/                    what is left of one that is deleted
               <digits>.lost/                                  one that damaged metadata had forgotten
 """
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from warren.flow.credit import Credit
@@ -26,8 +28,9 @@ from warren.runtime.randomness import random_octets
 from warren.runtime.supervisor import contain
 from warren.session.domain import Domain
 from warren.store.message_store import MessageStore, StorePort
-from warren.store.recovery import OpeningWorld, Recovered, open_store
+from warren.store.recovery import OpeningWorld, Recovered, open_erased, open_store
 from warren.store.segment import SUFFIX, SegmentError
+from warren.store.stores import Stores
 
 logger = logging.getLogger("warren.storage")
 
@@ -35,6 +38,7 @@ _DIRECTORY = "vhosts"
 _NAME = "name"
 _DELETED = ".deleted"
 _LOST = ".lost"
+_TRANSIENT = "transient"
 _DIGITS = 32
 # How often a batch that found no room is tried again.
 _RETRY_S = 1.0
@@ -49,10 +53,19 @@ class Keeping:
     """The open store of one virtual host."""
 
     recovered: Recovered
-    disk: DirectoryDisk
-    port: "_LoopPort"
+    persistent: "_Shelf"
+    transient: "_Shelf"
     # How long it took to open it.
     seconds: float
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """One of its two stores."""
+
+    store: MessageStore
+    disk: DirectoryDisk
+    port: "_LoopPort"
 
 
 class Storage:
@@ -87,8 +100,9 @@ class Storage:
 
     async def abandon(self, keeping: Keeping) -> None:
         """`keeping` is not wanted after all."""
-        keeping.port.is_over = True
-        await asyncio.wrap_future(keeping.disk.close_behind())
+        for shelf in (keeping.persistent, keeping.transient):
+            shelf.port.is_over = True
+            await asyncio.wrap_future(shelf.disk.close_behind())
 
     def recover_now(self, name: str, failed: Callable[[Exception], None], *, is_doubted: bool) -> Keeping:
         """The same, in this thread."""
@@ -107,27 +121,40 @@ class Storage:
             if is_doubted:
                 disk.doubt()
             recovered = open_store(disk, port, world)
+            transient = self._erased(path / _TRANSIENT, _LoopPort(self._loop, name, failed))
             (path / _NAME).write_text(name + "\n", "utf-8", "surrogateescape")
         except BaseException:
             disk.close()
             raise
         port.store = recovered.store
+        persistent = _Shelf(recovered.store, disk, port)
         seconds = time.monotonic() - started
-        return Keeping(recovered=recovered, disk=disk, port=port, seconds=seconds)
+        return Keeping(recovered=recovered, persistent=persistent, transient=transient, seconds=seconds)
+
+    def _erased(self, path: Path, port: "_LoopPort") -> _Shelf:
+        """A store in `path` for what no start reads."""
+        path.mkdir(exist_ok=True)
+        disk = DirectoryDisk(path, self._loop, self._executor, guard=port.guard, is_synced=False)
+        try:
+            store = port.store = open_erased(disk, port, random_octets)
+        except BaseException:
+            disk.close()
+            raise
+        return _Shelf(store, disk, port)
 
     def adopt(self, domain: Domain, keeping: Keeping) -> None:
         """Have what `keeping` has found in `domain`, and keep what comes."""
         name = domain.vhost.name
         self._open[name] = keeping
-        keeping.port.credit = domain.credit
+        keeping.persistent.port.credit = keeping.transient.port.credit = domain.credit
         recovered = keeping.recovered
-        domain.keep_in(recovered)
+        domain.keep_in(Stores(recovered.store, keeping.transient.store), recovered)
         for damage in recovered.damage:
             logger.error(
                 "vhost '%s' runs without what is damaged: %s (in %s)", name, damage, self.path_of(name)
             )
         found = [found for levels in recovered.queues.values() for found in levels.values()]
-        count = sum(len(each.messages) for each in found)
+        count = sum(each.count for each in found)
         if count:
             logger.info("vhost '%s': %d messages recovered in %.1f s", name, count, keeping.seconds)
         # They are in their queues now, and are not held by the list of what was found as well.
@@ -173,7 +200,7 @@ class Storage:
 
     def is_full(self, name: str) -> bool:
         """Whether the messages of `name` wait for room on the disk."""
-        return name in self._open and self._open[name].port.is_full
+        return name in self._open and self._open[name].persistent.port.is_full
 
     def damage_of(self, name: str) -> list[SegmentError]:
         """What could not be read when the store of `name` was opened."""
@@ -188,7 +215,7 @@ class Storage:
         keeping = self._open.pop(name)
         store = keeping.recovered.store
         # One that has failed is deaf, and has nothing to write any more.
-        if not keeping.port.is_over:
+        if not keeping.persistent.port.is_over:
             closed = self._loop.create_future()
             store.close(lambda: closed.set_result(None))
             await closed
@@ -228,6 +255,7 @@ class _LoopPort(StorePort):
         self.store: MessageStore | None = None
         # Of the virtual host, once it lives.
         self.credit: Credit | None = None
+        self._is_behind = False
         self.is_full = False
         # True when the store is let go: whatever it still does is of no interest.
         self.is_over = False
@@ -252,12 +280,20 @@ class _LoopPort(StorePort):
         logger.info("the messages of vhost '%s' are written again", self._name)
 
     def is_behind(self) -> None:
-        if self.credit is not None:
+        if self.credit is not None and not self._is_behind:
+            self._is_behind = True
             self.credit.spend()
 
     def has_caught_up(self) -> None:
-        if self.credit is not None:
+        if self.credit is not None and self._is_behind:
+            self._is_behind = False
             self.credit.renew()
+
+    def unreadable(self, error: OSError | SegmentError) -> None:
+        if isinstance(error, OSError):
+            self._fail(error)
+        else:
+            logger.error("vhost '%s' goes on without what is damaged: %s", self._name, error)
 
     def guard(self, action: Callable[[], None]) -> None:
         """Do `action`, unless the store is let go; what it did not expect is the end of the store."""

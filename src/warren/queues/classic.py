@@ -18,8 +18,8 @@ from warren.queues.kept import KeptReady
 from warren.queues.priority import PriorityReady
 from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, Queue, QueueHost
 from warren.queues.ready import Ready
-from warren.store.message_store import MessageStore
-from warren.store.recovery import Found
+from warren.store.found import Found
+from warren.store.stores import Stores
 
 _ACCEPTED = ACCEPTED
 _REFUSED = REFUSED
@@ -74,14 +74,30 @@ class ClassicQueue(Queue):
         self._wake_when = _NONE
         self._schedule()
 
-    def keep_in(self, store: MessageStore, number: int) -> None:
-        """Have the persistent messages of this queue, which is durable, empty and has `number`, kept."""
-        self._ready = self._made_ready(lambda level: KeptReady(store, store.lane(number, level)))
+    def keep_in(self, stores: Stores, number: int) -> None:
+        """Have messages of this queue, which is empty, on the disk where there is no room in memory.
+
+        The persistent ones are kept there if it is durable, and has a `number`, which is not 0.
+        """
+
+        def make_level(level: int) -> KeptReady:
+            return KeptReady(stores, stores.persistent.lane(number, level) if number else None)
+
+        self._ready = self._made_ready(make_level)
 
     def restore(self, level: int, found: Found) -> None:
         """Have what a store has kept of priority `level`."""
-        self._ready.restore(level, found, self, self._ttl_ms)
+        self._ready.restore(level, found, self._ttl_ms)
         self._schedule()
+
+    def shrink(self) -> None:
+        """Have no more in memory than a queue may now."""
+        self._ready.shrink()
+
+    @property
+    def paged_count(self) -> int:
+        """How many of its ready messages are on the disk only."""
+        return self._ready.paged_count()
 
     @property
     def message_count(self) -> int:

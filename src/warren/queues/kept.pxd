@@ -1,31 +1,74 @@
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
-from warren.model.message cimport Message, StoredMessage
+from warren.model.message cimport Message, StoredMessage, body_size_of, spilled
+from warren.model.ring cimport Ring
+from warren.queues.paging cimport PagedRow
 from warren.queues.queue cimport Delivery, Queue
 from warren.queues.ready cimport Ready
 from warren.store.lane cimport Lane
-from warren.store.message_store cimport MessageStore
+from warren.store.reader cimport Reader
+from warren.store.stores cimport Stores
 
 cdef int _PERSISTENT
+cdef int _SPILLED
+cdef Py_ssize_t _READ_AHEAD_SIZE
+cdef Py_ssize_t _GAP_MAX
+cdef int _OVERHEAD_SHIFT
 
 cdef class KeptReady(Ready):
-    cdef MessageStore _store
+    cdef Stores _stores
     cdef Lane _lane
+    cdef int _kept
+    cdef PagedRow _paged
+    cdef Ring _recent
+    cdef uint64_t _recent_base
+    cdef uint64_t _redelivered_below
 
     @cython.locals(delivery=Delivery)
     cpdef Delivery pass_by(self, Message message, Queue queue)
-    @cython.locals(delivery=Delivery)
+    @cython.locals(delivery=Delivery, flags=cython.int)
     cpdef Delivery pop(self, Queue queue)
     @cython.locals(message=Message, position=uint64_t)
     cpdef Message pop_message(self)
     @cython.locals(message=Message, position=uint64_t)
     cpdef Message drop(self)
-    @cython.locals(delivery=Delivery, message=Message, place=Py_ssize_t)
+    @cython.locals(delivery=Delivery, end=uint64_t, paged=PagedRow, recent=Ring)
     cpdef clear(self)
     @cython.locals(message=Message)
+    cdef Message _pop_first(self)
+    cdef _begin_paging(self)
+    @cython.locals(recent=Ring)
+    cdef _push_behind(self, Message message)
+    @cython.locals(recent=Ring, paged=PagedRow, stored=StoredMessage)
+    cdef _page_out(self)
+    @cython.locals(recent=Ring, paged=PagedRow)
+    cdef _refill(self)
+    @cython.locals(
+        places=Ring, stores=Stores, reader=Reader, is_spilled=bint, size=Py_ssize_t, position=uint64_t,
+        location=uint64_t, message=StoredMessage,
+    )
+    cdef _load(self, PagedRow paged)
+    @cython.locals(
+        places=Ring, recent=Ring, kept=Ring, room=int64_t, size=int64_t, place=Py_ssize_t, message=Message
+    )
+    cdef _unload(self)
+    @cython.locals(recent=Ring, place=Py_ssize_t)
+    cdef bint _holds(self, uint64_t position) except -1
+    @cython.locals(message=Message)
     cdef Message _take(self, uint64_t position)
+    @cython.locals(recent=Ring, location=uint64_t)
+    cdef Message _take_behind(self, uint64_t position)
+    cdef _trim(self)
     @cython.locals(stored=StoredMessage)
     cdef _keep(self, Message message, uint64_t position)
     @cython.locals(stored=StoredMessage)
     cdef _release(self, Message message, uint64_t position)
+    cdef _release_paged(self, uint64_t position, uint64_t location)
+    @cython.locals(stored=StoredMessage)
+    cdef StoredMessage _spill(self, Message message)
+    @cython.locals(stored=StoredMessage)
+    cdef _unspill(self, Message message)
+    @cython.locals(message=Message, place=Py_ssize_t)
+    cdef _clear_ring(self, Ring ring, uint64_t base)
+    cdef _note_deadlines(self, object found, int64_t ttl_ms)

@@ -1,66 +1,113 @@
-"""Ready messages of which the persistent ones are kept in a store.
+"""Ready messages of which the persistent ones are kept in a store, and only the first need be in memory.
 
 What is handed out is marked as reached, so that it is redelivered after a crash; what is settled, or leaves
 for good, is released. What was handed out at once to a consumer that settles nothing was never kept.
+
+While all fit into the memory that the queue may take, they wait in the ring (alpha). Then it pages:
+
+    ring, `_base` on │ row of locations, 8 octets each │ `_recent`, up to `_end`
+    in memory        │ on the disk only (delta)        │ in memory, until they are written
+
+What is pushed goes to `_recent`, and on into the row as soon as it is written; a transient message is written
+for this, to a store that no start reads. The ring is filled again from the row when its last message leaves,
+and when there is nothing in the row, `_recent` becomes the ring. Positions grow from left to right.
 """
 
+from warren.limits import PAGED_GAP_MAX, READ_AHEAD_SIZE
 from warren.model.confirmation import Confirmation
-from warren.model.message import PERSISTENT, Message, StoredMessage
+from warren.model.message import PERSISTENT, SPILLED, Message, StoredMessage, body_size_of, spilled
+from warren.model.ring import Ring
+from warren.queues.paging import PagedRow
 from warren.queues.queue import Delivery, Queue
 from warren.queues.ready import Ready
+from warren.store.found import Found
 from warren.store.lane import Lane
-from warren.store.message_store import MessageStore
+from warren.store.reader import Reader
+from warren.store.stores import Stores
 
 _PERSISTENT = PERSISTENT
+_SPILLED = SPILLED
+_READ_AHEAD_SIZE = READ_AHEAD_SIZE
+_GAP_MAX = PAGED_GAP_MAX
+# What a message takes in memory beside its body: shifted by so much, 128 octets.
+_OVERHEAD_SHIFT = 7
 
 
 class KeptReady(Ready):
-    """What `Ready` is, for a durable queue, or one priority of it."""
+    """What `Ready` is, for a queue, or one priority of it, on a node with a data directory.
 
-    __slots__ = ("_lane", "_store")
+    `lane` is None for a queue that is not durable: its messages may go to the disk, and none survives.
+    """
 
-    def __init__(self, store: MessageStore, lane: Lane) -> None:
+    __slots__ = ("_kept", "_lane", "_paged", "_recent", "_recent_base", "_redelivered_below", "_stores")
+
+    def __init__(self, stores: Stores, lane: Lane | None) -> None:
         super().__init__()
-        self._store = store
-        self._lane = lane
+        self._stores = stores
+        self._lane = stores.no_lane if lane is None else lane
+        # The flag of messages that are kept; 0 if none are.
+        self._kept = _PERSISTENT if lane is not None else 0
+        # None while it does not page.
+        self._paged: PagedRow | None = None
+        self._recent: Ring | None = None
+        self._recent_base = 0
+        # All before this position was handed out before the last start.
+        self._redelivered_below = 0
+
+    def paged_count(self) -> int:
+        """How many of its messages are on the disk only."""
+        return 0 if self._paged is None else self._paged.count
 
     def pass_by(self, message: Message, queue: Queue) -> Delivery:
         """`message` goes out of `queue` without having waited; only while nothing is ready."""
         delivery = Ready.pass_by(self, message, queue)
-        if message.flags & _PERSISTENT:
+        if message.flags & self._kept:
             self._keep(message, delivery.position)
-            self._store.reached(self._lane, delivery.position + 1)
+            self._stores.persistent.reached(self._lane, delivery.position + 1)
         return delivery
 
     def push(self, message: Message) -> None:
         """Add `message` behind all others."""
-        if message.flags & _PERSISTENT:
+        if self._paged is not None:
+            self._push_behind(message)
+            return
+        if message.flags & self._kept:
             self._keep(message, self._base + self._places.count)
         Ready.push(self, message)
+        if self.octets + (self.count << _OVERHEAD_SHIFT) > self._stores.queue_memory_max:
+            self._begin_paging()
 
     def pop(self, queue: Queue) -> Delivery:
         """Take the first message out of `queue`. Only while `count` is not 0."""
         delivery = Ready.pop(self, queue)
-        if delivery.message.flags & _PERSISTENT:
-            self._store.reached(self._lane, delivery.position + 1)
+        flags = delivery.message.flags
+        if flags & self._kept:
+            if delivery.position < self._redelivered_below and not delivery.attempts:
+                delivery.attempts = 1
+            self._stores.persistent.reached(self._lane, delivery.position + 1)
+        elif flags & _SPILLED:
+            self._unspill(delivery.message)
         return delivery
+
+    def is_fresh(self) -> bool:
+        """True if what `pop` would take was never handed out before."""
+        return not self._returned and self._base >= self._redelivered_below
 
     def pop_message(self) -> Message:
         """Take the first message out for good. Only while `count` is not 0, and `is_fresh`."""
         position = self._base
         message = self._pop_first()
-        if message.flags & _PERSISTENT:
-            self._release(message, position)
+        self._release(message, position)
         return message
 
     def settled(self, delivery: Delivery) -> None:
         """`delivery`, taken out before, will not come back."""
-        if delivery.message.flags & _PERSISTENT:
-            self._release(delivery.message, delivery.position)
+        self._release(delivery.message, delivery.position)
 
     def confirm(self, confirmation: Confirmation, sequence: int) -> None:
         """Have `confirmation` told when everything that was pushed, or passed by, is on the disk."""
-        self._store.confirm(confirmation, sequence)
+        if self._kept:
+            self._stores.persistent.confirm(confirmation, sequence)
 
     def drop(self) -> Message:
         """Take the first message out for good, handed out before or not. Only while `count` is not 0."""
@@ -68,35 +115,241 @@ class KeptReady(Ready):
             return self.pop_message()
         position = self._first_returned()
         message = Ready.drop(self)
-        if message.flags & _PERSISTENT:
-            self._release(message, position)
+        self._release(message, position)
         return message
 
     def forget(self) -> None:
         """The queue is gone, and empty."""
-        self._store.drop(self._lane)
+        if self._kept:
+            self._stores.persistent.drop(self._lane)
 
     def clear(self) -> None:
         """Forget every message."""
         if self._returned:
             for delivery in self._returned.values():
                 self.settled(delivery)
-        for place in range(self._places.count):
-            message: Message = self._places.get(place)  # type: ignore[assignment]
-            if message is not None and message.flags & _PERSISTENT:
-                self._release(message, self._base + place)
+        self._clear_ring(self._places, self._base)
+        end = self._end()
+        paged, recent = self._paged, self._recent
+        if paged is not None and recent is not None:
+            while paged.count:
+                self._release_paged(paged.first_position(), paged.first_location())
+                paged.pass_first()
+            self._clear_ring(recent, self._recent_base)
+            self._paged = None
+            self._recent = None
         Ready.clear(self)
+        self._base = end
 
-    def _take(self, position: int) -> Message:
-        message = Ready._take(self, position)
-        if message.flags & _PERSISTENT:
+    def shrink(self) -> None:
+        """Page out what is more than the queue may have in memory now, and has been written."""
+        if self._paged is None:
+            size = self.octets + (self.count << _OVERHEAD_SHIFT)
+            if size <= self._stores.queue_memory_max or not self._places.count:
+                return
+            self._begin_paging()
+            self._unload()
+        self._page_out()
+
+    def restore(self, level: int, found: Found, ttl_ms: int) -> None:
+        """Have what was `found`, while nothing was ever pushed here; what was handed out is redelivered."""
+        self._redelivered_below = found.reached
+        self._base = found.end
+        if not found.count:
+            return
+        paged = self._paged = PagedRow()
+        self._recent = Ring()
+        self._recent_base = found.end
+        for position, location in zip(found.positions, found.locations, strict=True):
+            paged.append(position, location)
+        self.count = found.count
+        self.octets = found.octets
+        self._note_deadlines(found, ttl_ms)
+        self._refill()
+
+    # --- private -------------------------------------------------------------------------------
+
+    def _end(self) -> int:
+        """The position of the next message that is pushed."""
+        if self._recent is not None:
+            return self._recent_base + self._recent.count
+        return self._base + self._places.count
+
+    def _pop_first(self) -> Message:
+        message = Ready._pop_first(self)
+        if self._paged is not None and not self._places.count:
+            self._refill()
+        return message
+
+    def _begin_paging(self) -> None:
+        self._recent_base = self._end()
+        self._recent = Ring()
+        self._paged = PagedRow()
+
+    def _push_behind(self, message: Message) -> None:
+        """Add `message` behind all others, of which some are on the disk only."""
+        recent: Ring = self._recent  # type: ignore[assignment]
+        if message.flags & self._kept:
+            self._keep(message, self._recent_base + recent.count)
+        else:
+            message = self._spill(message)
+        recent.append(message)
+        self.count += 1
+        self.octets += body_size_of(message)
+        self._page_out()
+
+    def _page_out(self) -> None:
+        """Let go of the recent messages that are written."""
+        recent: Ring = self._recent  # type: ignore[assignment]
+        paged: PagedRow = self._paged  # type: ignore[assignment]
+        while recent.count:
+            stored: StoredMessage = recent.get(0)  # type: ignore[assignment]
+            if stored is not None:
+                if not self._stores.has_written(stored.location):
+                    return
+                paged.append(self._recent_base, stored.location)
+            recent.popleft()
+            self._recent_base += 1
+
+    def _refill(self) -> None:
+        """Have the first messages in memory, now that none is; the queue stops paging when all are."""
+        paged: PagedRow = self._paged  # type: ignore[assignment]
+        if paged.count:
+            self._load(paged)
+        if self._places.count or paged.count:
+            return
+        recent: Ring = self._recent  # type: ignore[assignment]
+        self._places = recent
+        self._base = self._recent_base
+        self._recent = None
+        self._paged = None
+        if recent.count and recent.get(0) is None:
+            self._trim()
+
+    def _load(self, paged: PagedRow) -> None:
+        """Read the first messages of `paged`, as many as one read brings of those that lie together."""
+        places = self._places
+        stores = self._stores
+        reader: Reader | None = None
+        is_spilled = False
+        size = 0
+        while paged.count and size < _READ_AHEAD_SIZE:
+            position = paged.first_position()
+            location = paged.first_location()
+            if not places.count:
+                self._base = position
+            elif position > self._base + places.count + _GAP_MAX:
+                return
+            if reader is None or is_spilled != stores.is_transient(location):
+                is_spilled = stores.is_transient(location)
+                reader = stores.store_of(location).reader()
+            try:
+                message = reader.read(location)
+            except OSError:
+                # Whoever looks after the disk was told: this queue will be built anew.
+                return
+            paged.pass_first()
+            if message is None:
+                # It stays where it is, and nobody gets it: another start may say more.
+                self.count -= 1
+                continue
+            while self._base + places.count < position:
+                places.append(None)
+            places.append(message)
+            size += body_size_of(message) + (1 << _OVERHEAD_SHIFT)
+
+    def _unload(self) -> None:
+        """Move all but the first messages, which are more than may be in memory, behind the row."""
+        places, recent = self._places, self._recent
+        room = self._stores.queue_memory_max
+        kept = Ring()
+        size = 0
+        for place in range(places.count):
+            message: Message = places.get(place)  # type: ignore[assignment]
+            if size <= room:
+                kept.append(message)
+            elif message is None or message.flags & self._kept:
+                recent.append(message)  # type: ignore[union-attr]
+            else:
+                recent.append(self._spill(message))  # type: ignore[union-attr]
+            if message is not None:
+                size += body_size_of(message) + (1 << _OVERHEAD_SHIFT)
+        self._places = kept
+        self._recent_base = self._base + kept.count
+
+    def _holds(self, position: int) -> bool:
+        if self._paged is None or position < self._base + self._places.count:
+            return Ready._holds(self, position)
+        if position < self._recent_base:
+            return self._paged.holds(position)
+        recent: Ring = self._recent  # type: ignore[assignment]
+        place = position - self._recent_base
+        return place < recent.count and recent.get(place) is not None
+
+    def _take(self, position: int) -> Message | None:
+        if self._paged is None or position < self._base + self._places.count:
+            message = Ready._take(self, position)
+        else:
+            message = self._take_behind(position)
+            self.count -= 1
+            if message is not None:
+                self.octets -= body_size_of(message)
+        if message is not None:
             self._release(message, position)
         return message
 
+    def _take_behind(self, position: int) -> Message | None:
+        """Take the message at `position`, which is behind the ring."""
+        if position >= self._recent_base:
+            recent: Ring = self._recent  # type: ignore[assignment]
+            return recent.take(position - self._recent_base)  # type: ignore[return-value]
+        location = self._paged.take(position)  # type: ignore[union-attr]
+        return self._stores.store_of(location).reader().read(location)
+
+    def _trim(self) -> None:
+        Ready._trim(self)
+        if self._paged is not None and not self._places.count:
+            self._refill()
+
     def _keep(self, message: Message, position: int) -> None:
         stored: StoredMessage = message  # type: ignore[assignment]
-        self._store.append(stored, self._lane, position)
+        self._stores.persistent.append(stored, self._lane, position)
 
     def _release(self, message: Message, position: int) -> None:
+        if message.flags & self._kept:
+            stored: StoredMessage = message  # type: ignore[assignment]
+            self._stores.persistent.release(stored, self._lane, position)
+        elif message.flags & _SPILLED:
+            self._unspill(message)
+
+    def _release_paged(self, position: int, location: int) -> None:
+        if self._stores.is_transient(location):
+            self._stores.transient.release_at(location, self._stores.no_lane, 0)
+        else:
+            self._stores.persistent.release_at(location, self._lane, position)
+
+    def _spill(self, message: Message) -> StoredMessage:
+        """A copy of the transient `message` that is going to the disk."""
+        stored = spilled(message)
+        self._stores.transient.append(stored, self._stores.no_lane, 0)
+        return stored
+
+    def _unspill(self, message: Message) -> None:
+        """`message` leaves, and needs no place on the disk."""
         stored: StoredMessage = message  # type: ignore[assignment]
-        self._store.release(stored, self._lane, position)
+        self._stores.transient.release(stored, self._stores.no_lane, 0)
+        stored.flags &= ~_SPILLED
+
+    def _clear_ring(self, ring: Ring, base: int) -> None:
+        for place in range(ring.count):
+            message: Message = ring.get(place)  # type: ignore[assignment]
+            if message is not None:
+                self._release(message, base + place)
+
+    def _note_deadlines(self, found: Found, ttl_ms: int) -> None:
+        """Know of the messages that were `found` and expire by themselves."""
+        reader = self._stores.persistent.reader()
+        for position, location in found.expiring:
+            message = reader.read(location)
+            if message is not None:
+                self._note_deadline(self._deadline(message, ttl_ms), position)

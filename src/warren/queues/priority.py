@@ -6,7 +6,7 @@ from warren.model.confirmation import Confirmation
 from warren.model.message import Message, body_size_of
 from warren.queues.queue import Delivery, Queue
 from warren.queues.ready import Ready
-from warren.store.recovery import Found
+from warren.store.found import Found
 
 
 class PriorityReady(Ready):
@@ -107,13 +107,23 @@ class PriorityReady(Ready):
             if level is not None:
                 level.forget()
 
-    def restore(self, level: int, found: Found, queue: Queue, ttl_ms: int) -> None:
+    def restore(self, level: int, found: Found, ttl_ms: int) -> None:
         """Have what was `found` of priority `level`."""
         self._highest = max(self._highest, level)
         restored = self._levels[level] = self._make_level(level)
-        restored.restore(level, found, queue, ttl_ms)
+        restored.restore(level, found, ttl_ms)
         self.count += restored.count
         self.octets += restored.octets
+
+    def paged_count(self) -> int:
+        """How many messages of all priorities are on the disk only."""
+        return sum(level.paged_count() for level in self._levels if level is not None)
+
+    def shrink(self) -> None:
+        """Page out what is more than the queue may have in memory now."""
+        for level in self._levels:
+            if level is not None:
+                level.shrink()
 
     def _level(self, message: Message) -> Ready:
         """The level that `message` waits on: its priority, or the highest that the queue has."""

@@ -29,6 +29,8 @@ cdef class Ready:
     cpdef settled(self, Delivery delivery)
     cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
     cpdef forget(self)
+    cpdef Py_ssize_t paged_count(self) except -1
+    cpdef shrink(self)
     @cython.locals(message=Message, places=Ring)
     cdef Message _pop_first(self)
     @cython.locals(message=Message)
@@ -40,6 +42,7 @@ cdef class Ready:
     @cython.locals(deadlines=list)
     cpdef Message pop_expired(self, int64_t now, int64_t ttl_ms)
     cpdef clear(self)
+    cdef uint64_t _end(self) except? 0
     cdef Delivery _pop_returned(self)
     cdef object _first_returned(self)
     cdef bint _holds(self, uint64_t position) except -1

@@ -12,7 +12,7 @@ from warren.model.message import HAS_EXPIRATION, Message, body_size_of, publishe
 from warren.model.ring import Ring
 from warren.queues.expiration import expiration_ms
 from warren.queues.queue import Delivery, Queue, new_delivery
-from warren.store.recovery import Found
+from warren.store.found import Found
 
 _HAS_EXPIRATION = HAS_EXPIRATION
 # Deadlines of messages that left before them are swept out when they outnumber the others so many times.
@@ -60,7 +60,7 @@ class Ready:
         if not message.flags & _HAS_EXPIRATION:
             return published_at_of(message) + ttl_ms if ttl_ms >= 0 else -1
         deadline = self._deadline(message, ttl_ms)
-        self._note_deadline(deadline, self._base + self._places.count - 1)
+        self._note_deadline(deadline, self._end() - 1)
         return deadline
 
     def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
@@ -103,6 +103,13 @@ class Ready:
 
     def confirm(self, confirmation: Confirmation, sequence: int) -> None:
         """Have `confirmation` told when what was pushed, or passed by, is as safe as it is going to be."""
+
+    def paged_count(self) -> int:
+        """How many messages are on the disk only."""
+        return 0
+
+    def shrink(self) -> None:
+        """Page out what is more than the queue may have in memory now."""
 
     def forget(self) -> None:
         """The queue is gone, and empty."""
@@ -159,7 +166,7 @@ class Ready:
 
     def clear(self) -> None:
         """Forget every message."""
-        self._base += self._places.count
+        self._base = self._end()
         self._places.clear()
         self._returned = None
         self._returned_order = None
@@ -167,24 +174,13 @@ class Ready:
         self.count = 0
         self.octets = 0
 
-    def restore(self, level: int, found: Found, queue: Queue, ttl_ms: int) -> None:
-        """Have what was `found`, while nothing was ever pushed here; what was handed out is redelivered."""
-        fresh = [entry for entry in found.messages if entry[0] >= found.reached]
-        self._base = fresh[0][0] if fresh else found.end
-        for position, message in found.messages[: len(found.messages) - len(fresh)]:
-            delivery = new_delivery(queue, message, position)
-            delivery.attempts = 1
-            self.push_back(delivery, ttl_ms)
-        for position, message in fresh:
-            self._leave_out(position)
-            Ready.push(self, message)
-            self.push_deadline(message, ttl_ms)
-        self._leave_out(found.end)
+    def restore(self, level: int, found: Found, ttl_ms: int) -> None:
+        """Have what was `found` of priority `level`, while nothing was ever pushed here."""
+        raise NotImplementedError
 
-    def _leave_out(self, position: int) -> None:
-        """Have the next message at `position`: nothing is left of those before."""
-        while self._places.count and self._base + self._places.count < position:
-            self._places.append(None)
+    def _end(self) -> int:
+        """The position of the next message that is pushed."""
+        return self._base + self._places.count
 
     def _pop_returned(self) -> Delivery:
         position = self._first_returned()
@@ -212,8 +208,8 @@ class Ready:
         place = position - self._base
         return place < self._places.count and self._places.get(place) is not None
 
-    def _take(self, position: int) -> Message:
-        """Take the message at `position` out of the middle."""
+    def _take(self, position: int) -> Message | None:
+        """Take the message at `position` out of the middle; None if it cannot be read any more."""
         self.count -= 1
         if position < self._base:
             message: Message = self._returned.pop(position).message  # type: ignore[union-attr]

@@ -26,7 +26,8 @@ _OPEN_FILES_MAX = 8
 class DirectoryDisk:
     """A directory that is there; `executor` does the jobs, one at a time.
 
-    `guard` is whoever calls back in the loop, and is responsible for what comes of it.
+    `guard` is whoever calls back in the loop, and is responsible for what comes of it. Nothing is synced if
+    not `is_synced`: no start reads it.
     """
 
     def __init__(
@@ -36,10 +37,12 @@ class DirectoryDisk:
         executor: Executor,
         *,
         guard: Callable[[Callable[[], None]], None] = lambda action: action(),
+        is_synced: bool = True,
     ) -> None:
         self._loop = loop
         self._executor = executor
         self._guard = guard
+        self._is_synced = is_synced
         self._files: dict[str, int] = {}
         self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
@@ -110,6 +113,8 @@ class DirectoryDisk:
         match step:
             case Write(name, at, chunks):
                 self._write(self._open(name), at, b"".join(chunks))
+            case Sync() | SyncDirectory() if not self._is_synced:
+                pass
             case Sync(name):
                 os.fdatasync(self._open(name))
             case Create(name, size):

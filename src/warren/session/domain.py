@@ -17,6 +17,7 @@ from warren.queues.classic import ClassicQueue
 from warren.routing.router import Router
 from warren.session.handshake import Handshake
 from warren.store.recovery import Recovered
+from warren.store.stores import Stores
 from warren.vhost.declaring import Declaring
 from warren.vhost.errand import Later, run
 from warren.vhost.topology import LiveParts, Topology
@@ -71,8 +72,8 @@ class Domain:
             queue = ClassicQueue(record.name, name, vhost, settings)
             queue.owner = record.owner
             queue.is_auto_delete = record.auto_delete
-            if vhost.store is not None and record.number:
-                queue.keep_in(vhost.store, record.number)
+            if vhost.stores is not None:
+                queue.keep_in(vhost.stores, record.number)
             return queue
 
         parts = LiveParts(
@@ -97,16 +98,14 @@ class Domain:
         metadata.listen(domain.heed)
         return domain
 
-    def keep_in(self, recovered: Recovered) -> None:
-        """Have what a store has kept of the queues that are there, and keep messages in it from here on."""
-        self.vhost.keep_in(recovered.store)
+    def keep_in(self, stores: Stores, recovered: Recovered) -> None:
+        """Have what was `recovered` in the queues that are there, and keep what comes in `stores`."""
+        self.vhost.keep_in(stores)
         vhost = self.metadata.vhost(self.vhost.name)
         assert vhost is not None
         for record in vhost.topology.queues.values():
-            if not record.number:
-                continue
             queue = self.vhost.queues[record.name]
-            queue.keep_in(recovered.store, record.number)
+            queue.keep_in(stores, record.number)
             for level, found in recovered.queues.get(record.number, {}).items():
                 queue.restore(level, found)
 

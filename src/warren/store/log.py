@@ -45,15 +45,25 @@ class Log:
         "_steps",
         "last",
         "segments",
+        "written",
     )
 
     def __init__(
-        self, segments: dict[int, Segment], spares: list[str], random_octets: Callable[[int], bytes]
+        self,
+        segments: dict[int, Segment],
+        spares: list[str],
+        random_octets: Callable[[int], bytes],
+        number: int = 0,
     ) -> None:
-        """Go on behind `segments`, which are all sealed; `begin` makes the one that is written to."""
+        """Go on behind `segments`, which are all sealed, or behind `number` if there are none.
+
+        `begin` makes the one that is written to; without it, that is made when something is appended.
+        """
         self.segments = segments
         self._random_octets = random_octets
-        self.last = Segment(max(segments, default=0), 0)
+        self.last = Segment(max(segments, default=number), 0)
+        # Where the batch that was finished last ends.
+        self.written = 0
         self._seed = 0
         # Files that can be used again, and the highest number that one of them has.
         self._spares = spares
@@ -92,6 +102,11 @@ class Log:
             self._make_room(_HEAD_SIZE + len(body))
             self._add(encode(kind, body, self._seed))
 
+    @property
+    def location(self) -> int:
+        """Where the next record will lie, unless it needs a segment of its own."""
+        return (self.last.number << _SEGMENT_SHIFT) | self.last.size
+
     def sealed_dead(self) -> list[Segment]:
         """The segments that were dead already when they were sealed, since the last call."""
         sealed, self._sealed = self._sealed, []
@@ -106,6 +121,7 @@ class Log:
         if not self._chunks:
             return []
         self._write()
+        self.written = self.location
         for segment in self._retired:
             self._let_go(segment)
         if self._retired:
@@ -117,7 +133,9 @@ class Log:
     def _make_room(self, size: int) -> None:
         """Have room for `size` octets in the last segment, behind the beginning of a batch."""
         last = self.last
-        if last.size + size + _HEAD_SIZE + _SEAL_SIZE > last.capacity:
+        if not last.capacity:
+            self._open_next(size)
+        elif last.size + size + _HEAD_SIZE + _SEAL_SIZE > last.capacity:
             self._roll(size)
         elif not self._chunks:
             self._start = last.size
@@ -148,7 +166,7 @@ class Log:
             self._steps.append(Create(self.last.name, capacity))
         self._steps.append(SyncDirectory())
         salt = self._random_octets(SALT_SIZE)
-        self._seed = checksum_seed(number, salt)
+        self._seed = self.last.seed = checksum_seed(number, salt)
         self._start = 0
         self._chunks.append(encode_head(number, salt))
         self._add(encode(BATCH, b"", self._seed))

@@ -33,10 +33,12 @@ cdef class MessageStore:
     cdef object _on_closed
     cdef bint _is_closed
     cdef readonly dict lanes
+    cdef readonly uint64_t written
 
     cpdef append(self, StoredMessage message, Lane lane, uint64_t position)
     cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
     cpdef release(self, StoredMessage message, Lane lane, uint64_t position)
+    cpdef release_at(self, uint64_t location, Lane lane, uint64_t position)
     cpdef reached(self, Lane lane, uint64_t position)
     cdef _announce(self)
     @cython.locals(before=Py_ssize_t)

@@ -21,8 +21,9 @@ from warren.model.message import StoredMessage
 from warren.store.disk import Disk, Step
 from warren.store.lane import Lane
 from warren.store.log import Log
+from warren.store.reader import Reader
 from warren.store.record import REACHED, RELEASE, encode_reference, encode_run
-from warren.store.segment import Segment
+from warren.store.segment import Segment, SegmentError
 
 _SEGMENT_SHIFT = 32
 _PENDING_SIZE_MAX = STORE_PENDING_SIZE_MAX
@@ -55,6 +56,10 @@ class StorePort:
         """All that was pending is with the disk."""
         raise NotImplementedError
 
+    def unreadable(self, error: OSError | SegmentError) -> None:
+        """A message that was written cannot be read back: it is damaged, or the disk failed."""
+        raise NotImplementedError
+
 
 class MessageStore:
     """An open store; `recovery.open_store` makes it."""
@@ -62,7 +67,7 @@ class MessageStore:
     __slots__ = (
         "_batch_waiting", "_dead", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed",
         "_last", "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_pending_size",
-        "_port", "_retried", "_runs", "_segments", "_waiting", "failure", "lanes",
+        "_port", "_retried", "_runs", "_segments", "_waiting", "failure", "lanes", "written",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
@@ -96,6 +101,8 @@ class MessageStore:
         self._is_closed = False
         # (number of a queue, priority level) -> lane.
         self.lanes = lanes
+        # What lies before this location can be read back.
+        self.written = log.location
 
     def lane(self, queue: int, level: int) -> Lane:
         """The lane of priority `level` of the queue with number `queue`."""
@@ -132,8 +139,12 @@ class MessageStore:
     def release(self, message: StoredMessage, lane: Lane, position: int) -> None:
         """`lane` is done with `message`, at `position`."""
         message.references -= 1
-        if message.location:
-            segment = self._segments[message.location >> _SEGMENT_SHIFT]
+        self.release_at(message.location, lane, position)
+
+    def release_at(self, location: int, lane: Lane, position: int) -> None:
+        """`lane` is done with the message at `position`, which lies at `location`; 0: nowhere yet."""
+        if location:
+            segment = self._segments[location >> _SEGMENT_SHIFT]
             segment.live -= 1
             if not segment.live and segment.is_sealed:
                 self._dead.append(segment)
@@ -157,6 +168,10 @@ class MessageStore:
             lane.has_reached = True
             if not lane.is_dirty:
                 self._mark(lane)
+
+    def reader(self) -> Reader:
+        """Reads back what lies before `written`."""
+        return Reader(self._disk, self._segments, self._port.unreadable)
 
     def drop(self, lane: Lane) -> None:
         """The queue of `lane` is gone: what is done with it need not be written any more."""
@@ -273,6 +288,7 @@ class MessageStore:
             self._end_if_done()
             return
         self._retried = []
+        self.written = self._log.written
         if self.failure is not None:
             self.failure = None
             self._port.recovered()

@@ -19,7 +19,7 @@ position is the place of the message in its queue, with the priority level in th
 
 from google_crc32c import extend
 
-from warren.model.message import StoredMessage
+from warren.model.message import StoredMessage, new_stored_message
 
 VERSION = 1
 
@@ -96,62 +96,59 @@ def is_intact(octets: bytes, at: int, seed: int) -> int:
     end = at + _HEAD_SIZE
     if end > len(octets):
         return 0
-    end += int.from_bytes(octets[at : at + 4], "big")
+    end += uint32(octets, at)
     if end > len(octets) or not octets[at + 8]:
         return 0
     checksum: int = extend(seed, octets[at + 8 : end])
-    return end - at if checksum == int.from_bytes(octets[at + 4 : at + 8], "big") else 0
+    return end - at if checksum == uint32(octets, at + 4) else 0
 
 
 def decode_message(octets: bytes, at: int, size: int) -> StoredMessage:
     """The message of the intact record of `size` octets at `at`."""
     body = at + _HEAD_SIZE
-    address_at = body + _FIXED_SIZE + _count(octets, body) * _REFERENCE_SIZE
-    list_at = address_at + int.from_bytes(octets[body + 10 : body + 12], "big")
-    content_at = list_at + int.from_bytes(octets[body + 12 : body + 16], "big")
-    message = StoredMessage(
+    address_at = first_reference(at) + reference_count(octets, at) * _REFERENCE_SIZE
+    list_at = address_at + uint16(octets, body + 10)
+    content_at = list_at + uint32(octets, body + 12)
+    message = new_stored_message(
         octets[address_at:list_at],
         octets[list_at:content_at],
         octets[content_at : at + size],
-        int.from_bytes(octets[body : body + 8], "big"),
+        uint64(octets, body),
     )
     message.flags = octets[body + 8]
     message.priority = octets[body + 9]
     return message
 
 
-def decode_references(octets: bytes, at: int) -> list[tuple[int, int]]:
-    """The (queue, position) pairs of the MESSAGE at `at`."""
+def first_reference(at: int) -> int:
+    """Where the references of the MESSAGE at `at` begin."""
+    return at + _HEAD_SIZE + _FIXED_SIZE
+
+
+def reference_count(octets: bytes, at: int) -> int:
+    """How many references the MESSAGE at `at` has."""
+    return uint32(octets, at + _HEAD_SIZE + 16)
+
+
+def content_size(octets: bytes, at: int, size: int) -> int:
+    """The octets of the content of the MESSAGE of `size` octets at `at`."""
     body = at + _HEAD_SIZE
-    begin = body + _FIXED_SIZE
-    return _pairs(octets, begin, begin + _count(octets, body) * _REFERENCE_SIZE)
+    before = uint16(octets, body + 10) + uint32(octets, body + 12)
+    return size - _HEAD_SIZE - _FIXED_SIZE - reference_count(octets, at) * _REFERENCE_SIZE - before
 
 
-def decode_reached(octets: bytes, at: int, size: int) -> list[tuple[int, int]]:
-    """The (queue, position) pairs of the REACHED at `at`."""
-    return _pairs(octets, at + _HEAD_SIZE, at + size)
+def uint16(octets: bytes, at: int) -> int:
+    """The integer of two octets at `at`."""
+    return octets[at] << 8 | octets[at + 1]
 
 
-def decode_runs(octets: bytes, at: int, size: int) -> list[tuple[int, int, int]]:
-    """The (queue, first position, count) of the RELEASE at `at`."""
-    runs = []
-    for begin in range(at + _HEAD_SIZE, at + size, RUN_SIZE):
-        queue = int.from_bytes(octets[begin : begin + 4], "big")
-        first = int.from_bytes(octets[begin + 4 : begin + 12], "big")
-        runs.append((queue, first, int.from_bytes(octets[begin + 12 : begin + 20], "big")))
-    return runs
+def uint32(octets: bytes, at: int) -> int:
+    """The integer of four octets at `at`."""
+    high = uint16(octets, at)
+    return high << 16 | uint16(octets, at + 2)
 
 
-def _pairs(octets: bytes, at: int, end: int) -> list[tuple[int, int]]:
-    return [
-        (
-            int.from_bytes(octets[begin : begin + 4], "big"),
-            int.from_bytes(octets[begin + 4 : begin + 12], "big"),
-        )
-        for begin in range(at, end, _REFERENCE_SIZE)
-    ]
-
-
-def _count(octets: bytes, body: int) -> int:
-    """How many references the MESSAGE has whose body is at `body`."""
-    return int.from_bytes(octets[body + 16 : body + 20], "big")
+def uint64(octets: bytes, at: int) -> int:
+    """The integer of eight octets at `at`."""
+    high = uint32(octets, at)
+    return high << 32 | uint32(octets, at + 4)

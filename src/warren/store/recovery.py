@@ -1,37 +1,25 @@
 """Opens a store: reads its segments, and says what is still there and what is damaged.
 
-Each segment is read once for what happened in it, in order; then those with messages that are still needed
-are read again for these. A log may end in the middle of a record: what a power cut has torn was never
-confirmed. Behind a BATCH record nothing is torn, as all before it was synced; there, what fails its checksum
-is damage, which is reported with its place, and everything that can be read is kept. A damaged file is never
-written to or used again.
+Each segment is read once for what happened in it, in order; messages stay on the disk until their queue needs
+them. A log may end in the middle of a record: what a power cut has torn was never confirmed. Behind a BATCH
+record nothing is torn, as all before it was synced; there, what fails its checksum is damage, which is
+reported with its place, and everything that can be read is kept. A damaged file is never written to or used
+again.
 
 What was torn is not written over: the last segment is sealed where its records end, and a new one is begun.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from warren.limits import SEGMENT_SIZE
-from warren.model.message import StoredMessage
-from warren.store.disk import Disk, Step, Sync, Write
+from warren.store.disk import Delete, Disk, Step, Sync, Write
+from warren.store.found import Found
 from warren.store.lane import Lane
 from warren.store.log import Log
 from warren.store.message_store import MessageStore, StorePort
-from warren.store.record import (
-    BATCH,
-    MESSAGE,
-    REACHED,
-    RELEASE,
-    SEAL,
-    decode_message,
-    decode_reached,
-    decode_references,
-    decode_runs,
-    encode,
-    is_intact,
-)
-from warren.store.record import HEAD_SIZE as RECORD_HEAD_SIZE
+from warren.store.record import BATCH, SEAL, encode, is_intact
+from warren.store.scan import Scan, released, remaining
 from warren.store.segment import (
     HEAD_SIZE,
     SPARE_PREFIX,
@@ -41,25 +29,9 @@ from warren.store.segment import (
     SegmentError,
     seed_of,
 )
+from warren.store.stores import TRANSIENT_SEGMENTS_FROM
 
-_LEVEL_SHIFT = 56
-_POSITION_MASK = (1 << _LEVEL_SHIFT) - 1
-# Behind the last run: no position comes before its first, and none after its end.
-_NO_RUN = (1 << 63, 1 << 63)
-
-LaneKey = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What was kept of a queue, or of one priority level of it."""
-
-    # By position, in order.
-    messages: list[tuple[int, StoredMessage]]
-    # All before this position were handed out at least once.
-    reached: int
-    # No position from here on was ever used.
-    end: int
+_SEGMENT_SHIFT = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +68,14 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
     return Recovered(store=store, queues=reading.queues, damage=reading.damage)
 
 
+def open_erased(disk: Disk, port: StorePort, random_octets: Callable[[int], bytes]) -> MessageStore:
+    """Open a store in `disk` for what need not survive, and erase what is there. OSError from the disk."""
+    disk.perform([Delete(name) for name in disk.names()])
+    return MessageStore(disk, Log({}, [], random_octets, TRANSIENT_SEGMENTS_FROM), port, {})
+
+
 class _Reading:
-    """One pass over the segments of a store, and a second one for what is still needed."""
+    """One pass over the segments of a store."""
 
     def __init__(self, disk: Disk, world: OpeningWorld, sizes: dict[str, int]) -> None:
         self._disk = disk
@@ -105,21 +83,16 @@ class _Reading:
         self._sizes = sizes
         self._read = 0
         self._total = sum(sizes.values())
+        self._scan = Scan()
         self.segments: dict[int, Segment] = {}
         self.damage: list[SegmentError] = []
-        self.lanes: dict[LaneKey, Lane] = {}
+        self.lanes: dict[tuple[int, int], Lane] = {}
         self.queues: dict[int, dict[int, Found]] = {}
-        # (queue, level) -> position -> location, and what is said of its positions.
-        self._found: dict[LaneKey, dict[int, int]] = {}
-        self._released: dict[LaneKey, list[tuple[int, int]]] = {}
-        self._reached: dict[LaneKey, int] = {}
-        # (queue, level) -> the segments in which something is said of it.
-        self._states: dict[LaneKey, set[int]] = {}
-        # Segments whose records end without a seal, and what their checksums start from.
-        self._unsealed: list[tuple[Segment, int]] = []
+        # Segments whose records end without a seal.
+        self._unsealed: list[Segment] = []
 
     def read_all(self) -> None:
-        """The first pass."""
+        """Read every segment, in order."""
         numbers = sorted(int(name.removesuffix(SUFFIX)) for name in self._sizes)
         for number in numbers:
             segment = Segment(number)
@@ -128,7 +101,7 @@ class _Reading:
             self._read += len(octets)
             self._world.progress(self._read, self._total)
             try:
-                seed = seed_of(octets[:HEAD_SIZE], number)
+                segment.seed = seed_of(octets[:HEAD_SIZE], number)
             except NewerFormatError:
                 raise
             except SegmentError as error:
@@ -137,77 +110,50 @@ class _Reading:
                     self.damage.append(error)
                 continue
             self.segments[number] = segment
-            self._read_segment(segment, octets, seed)
+            self._read_segment(segment, octets)
 
     def seal(self) -> list[Step]:
         """The steps that end the last segment where its records end."""
         steps: list[Step] = []
         damaged = {error.name for error in self.damage}
-        for segment, seed in self._unsealed:
+        for segment in self._unsealed:
             if segment.number != max(self.segments):
                 self.damage.append(SegmentError(segment.name, segment.size, "the records end without a seal"))
             elif segment.name not in damaged:
-                record = encode(SEAL, b"", seed)
+                record = encode(SEAL, b"", segment.seed)
                 steps += [Write(segment.name, segment.size, [record]), Sync(segment.name)]
                 segment.is_sealed = True
         return steps
 
     def fill(self) -> None:
-        """The second pass: lanes as they were, and the messages that they still hold."""
-        by_segment: dict[int, list[tuple[int, LaneKey, int]]] = {}
-        for key in self._released.keys() | self._found.keys() | self._reached.keys():
-            if not self._world.has_queue(key[0]):
+        """Lanes as they were, and what they still need."""
+        for key, scan in self._scan.lanes.items():
+            queue, level = key
+            if not self._world.has_queue(queue):
                 continue
-            lane = self.lanes[key] = Lane(*key)
-            for first, end in _merged(self._released.get(key, [])):
-                lane.release(first, end)
-            lane.reached = self._reached.get(key, 0)
-            positions = self._found.get(key, {})
-            for position in _not_released(sorted(positions), lane):
-                location = positions[position]
-                by_segment.setdefault(location >> 32, []).append((location & 0xFFFFFFFF, key, position))
-            for number in self._states.get(key, ()):
+            lane = self.lanes[key] = released(scan, queue, level)
+            found = remaining(scan, lane)
+            self.queues.setdefault(queue, {})[level] = found
+            for location in found.locations:
+                self.segments[location >> _SEGMENT_SHIFT].live += 1
+            for number in scan.segments:
                 self.segments[number].lanes.add(lane)
-            runs = lane.runs()
-            ends = [lane.reached, runs[-1][1] if runs else 0, max(positions, default=-1) + 1]
-            found = Found(messages=[], reached=lane.reached, end=max(ends))
-            self.queues.setdefault(key[0], {})[key[1]] = found
-        for number in sorted(by_segment):
-            self._fill_from(number, by_segment[number])
-        for levels in self.queues.values():
-            for found in levels.values():
-                found.messages.sort(key=_position_of)
+        self._scan = Scan()
 
-    def _fill_from(self, number: int, wanted: list[tuple[int, LaneKey, int]]) -> None:
-        segment = self.segments[number]
-        octets = self._disk.read(segment.name, 0, segment.capacity)
-        message: StoredMessage | None = None
-        last_at = -1
-        for at, key, position in sorted(wanted):
-            if message is None or at != last_at:
-                size = RECORD_HEAD_SIZE + int.from_bytes(octets[at : at + 4], "big")
-                message = decode_message(octets, at, size)
-                message.location = (number << 32) | at
-                last_at = at
-            message.references += 1
-            segment.live += 1
-            self.queues[key[0]][key[1]].messages.append((position, message))
-
-    def _read_segment(self, segment: Segment, octets: bytes, seed: int) -> None:
+    def _read_segment(self, segment: Segment, octets: bytes) -> None:
         """Take note of every record of `segment`."""
         at = HEAD_SIZE
         is_damaged = False
-        batch = encode(BATCH, b"", seed)
+        batch = encode(BATCH, b"", segment.seed)
         while True:
-            size = is_intact(octets, at, seed)
+            size = is_intact(octets, at, segment.seed)
             if size:
-                kind = octets[at + 8]
-                if kind == SEAL:
+                if octets[at + 8] == SEAL:
                     # A damaged one is kept as it is: it never counts as dead.
                     segment.is_sealed = not is_damaged
                     segment.size = at + size
                     return
-                self._take(segment, octets, at, size)
+                self._scan.take(segment.number, octets, at, size)
                 at += size
                 continue
             # All before a BATCH was synced: if there is one behind, this is damage and not a torn end.
@@ -218,52 +164,4 @@ class _Reading:
             is_damaged = True
             at = synced
         segment.size = at
-        self._unsealed.append((segment, seed))
-
-    def _take(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
-        """Take note of the intact record at `at`."""
-        kind = octets[at + 8]
-        if kind == MESSAGE:
-            location = (segment.number << 32) | at
-            for queue, position in decode_references(octets, at):
-                key = (queue, position >> _LEVEL_SHIFT)
-                self._found.setdefault(key, {})[position & _POSITION_MASK] = location
-        elif kind == RELEASE:
-            for queue, first, count in decode_runs(octets, at, size):
-                key = (queue, first >> _LEVEL_SHIFT)
-                begin = first & _POSITION_MASK
-                self._released.setdefault(key, []).append((begin, begin + count))
-                self._states.setdefault(key, set()).add(segment.number)
-        elif kind == REACHED:
-            for queue, position in decode_reached(octets, at, size):
-                key = (queue, position >> _LEVEL_SHIFT)
-                self._reached[key] = max(self._reached.get(key, 0), position & _POSITION_MASK)
-                self._states.setdefault(key, set()).add(segment.number)
-
-
-def _merged(runs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """`runs` in order, those that overlap or touch made one."""
-    first, end = 0, 0
-    for begin, behind in sorted(runs):
-        if begin > end:
-            if end > first:
-                yield first, end
-            first = begin
-        end = max(end, behind)
-    if end > first:
-        yield first, end
-
-
-def _not_released(positions: list[int], lane: Lane) -> Iterator[int]:
-    """Those of the sorted `positions` that `lane` still needs."""
-    runs = iter(lane.runs())
-    first, end = next(runs, _NO_RUN)
-    for position in positions:
-        while position >= end:
-            first, end = next(runs, _NO_RUN)
-        if position < first:
-            yield position
-
-
-def _position_of(entry: tuple[int, StoredMessage]) -> int:
-    return entry[0]
+        self._unsealed.append(segment)

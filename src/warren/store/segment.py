@@ -39,7 +39,7 @@ class NewerFormatError(SegmentError):
 class Segment:
     """What is known of one segment while the store is open."""
 
-    __slots__ = ("capacity", "is_sealed", "lanes", "live", "number", "size")
+    __slots__ = ("capacity", "is_sealed", "lanes", "live", "number", "seed", "size")
 
     def __init__(self, number: int, capacity: int = SEGMENT_SIZE) -> None:
         self.number = number
@@ -49,6 +49,8 @@ class Segment:
         # References of queues to messages in it.
         self.live = 0
         self.is_sealed = False
+        # What the checksums of its records start from.
+        self.seed = 0
         # The lanes of which some state stands in it.
         self.lanes: set[Lane] = set()
 

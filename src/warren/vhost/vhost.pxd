@@ -19,7 +19,7 @@ cdef class VirtualHost(QueueHost):
     cdef readonly int64_t unrouted_count
     cdef public object queue_unused
     cdef object _dead_lettering
-    cdef readonly object store
+    cdef readonly object stores
     cdef readonly bint is_keeping
 
     @cython.locals(destinations=tuple)

@@ -8,7 +8,7 @@ from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Queue, QueueHost
 from warren.routing.copies import strip_bcc
 from warren.routing.router import Route, Router
-from warren.store.message_store import MessageStore
+from warren.store.stores import Stores
 from warren.vhost.dead_lettering import DeadLettering
 from warren.vhost.expiry import Expiry
 from warren.vhost.written import Written
@@ -36,7 +36,7 @@ class VirtualHost(QueueHost):
         "queues",
         "routed_count",
         "router",
-        "store",
+        "stores",
         "unrouted_count",
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ class VirtualHost(QueueHost):
         self.queue_unused: Callable[[ClassicQueue], None] = _nobody
         self._dead_lettering = DeadLettering(self)
         # Where the persistent messages of durable queues are kept; None: nowhere.
-        self.store: MessageStore | None = None
+        self.stores: Stores | None = None
         self.is_keeping = False
 
     def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
@@ -96,16 +96,16 @@ class VirtualHost(QueueHost):
         self.work += len(destinations)
         return outcome
 
-    def keep_in(self, store: MessageStore) -> None:
-        """Have persistent messages kept in `store` from here on."""
-        self.store = store
+    def keep_in(self, stores: Stores) -> None:
+        """Have persistent messages kept in `stores` from here on."""
+        self.stores = stores
         self.is_keeping = True
 
     async def written(self) -> None:
         """Wait until everything that was published before is safe."""
-        store = self.store
-        if store is not None and not store.is_idle:
-            await Written(store)
+        stores = self.stores
+        if stores is not None and not stores.persistent.is_idle:
+            await Written(stores.persistent)
 
     def generation(self) -> int:
         """A number that differs whenever a permission or the topology does."""

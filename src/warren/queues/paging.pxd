@@ -1,0 +1,35 @@
+cimport cython
+from libc.stdint cimport uint64_t
+
+from warren.model.ring cimport Ring
+
+cdef Py_ssize_t _BLOCK_SIZE
+cdef Py_ssize_t _GAP_MAX
+
+@cython.final
+cdef class Block:
+    cdef readonly uint64_t first
+    cdef public Py_ssize_t passed
+    cdef readonly object locations
+
+@cython.final
+cdef class PagedRow:
+    cdef readonly Py_ssize_t count
+    cdef Ring _blocks
+    cdef Block _last
+
+    @cython.locals(last=Block, length=Py_ssize_t, gap=Py_ssize_t)
+    cpdef append(self, uint64_t position, uint64_t location)
+    @cython.locals(block=Block)
+    cpdef uint64_t first_position(self) except? 0
+    @cython.locals(block=Block)
+    cpdef uint64_t first_location(self) except? 0
+    @cython.locals(block=Block)
+    cpdef pass_first(self)
+    @cython.locals(block=Block)
+    cpdef bint holds(self, uint64_t position) except -1
+    @cython.locals(block=Block)
+    cpdef uint64_t take(self, uint64_t position) except? 0
+    cdef _trim(self, Block block)
+    @cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t, block=Block)
+    cdef Block _block_of(self, uint64_t position)

@@ -1,0 +1,26 @@
+"""What was found in a store of one queue, or of one priority level of it."""
+
+from array import array
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Its messages, which stay on the disk until somebody needs them."""
+
+    # Their positions, in order, and where each lies.
+    positions: "array[int]"
+    locations: "array[int]"
+    # The octets of their bodies.
+    octets: int
+    # (position, location) of those that carry an expiration of their own.
+    expiring: list[tuple[int, int]]
+    # All before this position were handed out at least once.
+    reached: int
+    # No position from here on was ever used.
+    end: int
+
+    @property
+    def count(self) -> int:
+        """How many messages."""
+        return len(self.positions)

@@ -1,0 +1,26 @@
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+cimport cython
+from warren.model.message cimport StoredMessage
+from warren.store.record cimport decode_message, is_intact
+
+cdef Py_ssize_t _HEAD_SIZE
+cdef Py_ssize_t _READ_AHEAD_SIZE
+cdef Py_ssize_t _READ_ALONE_SIZE
+cdef Py_ssize_t _READ_GAP_MAX
+cdef int _SEGMENT_SHIFT
+
+@cython.final
+cdef class Reader:
+    cdef object _disk
+    cdef dict _segments
+    cdef object _report
+    cdef bytes _chunk
+    cdef int64_t _number
+    cdef int64_t _start
+    cdef int64_t _end
+
+    @cython.locals(number=int64_t, at=int64_t, begin=int64_t, size=Py_ssize_t, message=StoredMessage)
+    cpdef StoredMessage read(self, uint64_t location)
+    @cython.locals(gap=int64_t, is_near=bint, size=Py_ssize_t)
+    cdef Py_ssize_t _fill(self, object segment, int64_t at) except -1

@@ -1,0 +1,73 @@
+"""Reads messages back, with what lies behind one that was asked for: the next is there most often."""
+
+from collections.abc import Callable
+
+from warren.limits import READ_AHEAD_SIZE, READ_ALONE_SIZE, READ_GAP_MAX
+from warren.model.message import StoredMessage
+from warren.store.disk import Disk
+from warren.store.record import HEAD_SIZE, decode_message, is_intact
+from warren.store.segment import Segment, SegmentError
+
+_HEAD_SIZE = HEAD_SIZE
+_READ_AHEAD_SIZE = READ_AHEAD_SIZE
+_READ_ALONE_SIZE = READ_ALONE_SIZE
+_READ_GAP_MAX = READ_GAP_MAX
+_SEGMENT_SHIFT = 32
+
+
+class Reader:
+    """Reads some messages in a row; what it has read along is forgotten with it."""
+
+    __slots__ = ("_chunk", "_disk", "_end", "_number", "_report", "_segments", "_start")
+
+    def __init__(
+        self, disk: Disk, segments: dict[int, Segment], report: Callable[[OSError | SegmentError], None]
+    ) -> None:
+        self._disk = disk
+        self._segments = segments
+        self._report = report
+        # What was read last: octets of segment `_number` from `_start` on; the last message ended at `_end`.
+        self._chunk = b""
+        self._number = 0
+        self._start = 0
+        self._end = 0
+
+    def read(self, location: int) -> StoredMessage | None:
+        """The message that was written at `location`; None if it is damaged, which is reported.
+
+        OSError when the disk cannot be read, which is reported too.
+        """
+        number = location >> _SEGMENT_SHIFT
+        at = location - (number << _SEGMENT_SHIFT)
+        segment = self._segments[number]
+        begin = at - self._start
+        size = 0
+        if number == self._number and 0 <= begin <= len(self._chunk):
+            size = is_intact(self._chunk, begin, segment.seed)
+        if not size:
+            size = self._fill(segment, at)
+            begin = 0
+            if not size:
+                self._report(SegmentError(segment.name, at, "a message is damaged"))
+                return None
+        self._end = at + size
+        message = decode_message(self._chunk, begin, size)
+        message.location = location
+        message.references = 1
+        return message
+
+    def _fill(self, segment: Segment, at: int) -> int:
+        """Read what lies at `at` of `segment`; answers the size of the record there, 0 if it is damaged."""
+        gap = at - self._end
+        is_near = segment.number == self._number and 0 <= gap <= _READ_GAP_MAX
+        try:
+            self._chunk = self._disk.read(segment.name, at, _READ_AHEAD_SIZE if is_near else _READ_ALONE_SIZE)
+            size = _HEAD_SIZE + int.from_bytes(self._chunk[:4], "big")
+            if size > len(self._chunk) and at + size <= segment.size:
+                self._chunk = self._disk.read(segment.name, at, size)
+        except OSError as error:
+            self._report(error)
+            raise
+        self._number = segment.number
+        self._start = at
+        return is_intact(self._chunk, 0, segment.seed)

@@ -1,0 +1,27 @@
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+cimport cython
+from warren.model.message cimport StoredMessage, new_stored_message
+
+cdef Py_ssize_t _HEAD_SIZE
+cdef Py_ssize_t _REFERENCE_SIZE
+cdef Py_ssize_t _FIXED_SIZE
+
+@cython.locals(address=bytes, property_list=bytes, rest=bytes, checksum=uint32_t, size=Py_ssize_t)
+cpdef bytes encode_message_head(StoredMessage message, bytes references, uint32_t seed)
+@cython.locals(parts=Py_ssize_t)
+cpdef Py_ssize_t message_record_size(StoredMessage message, bytes references)
+cpdef bytes encode_reference(uint32_t queue, uint64_t position)
+@cython.locals(end=Py_ssize_t, checksum=uint32_t)
+cpdef Py_ssize_t is_intact(bytes octets, Py_ssize_t at, uint32_t seed) except -1
+@cython.locals(body=Py_ssize_t, address_at=Py_ssize_t, list_at=Py_ssize_t, content_at=Py_ssize_t, message=StoredMessage)
+cpdef StoredMessage decode_message(bytes octets, Py_ssize_t at, Py_ssize_t size)
+cpdef Py_ssize_t first_reference(Py_ssize_t at)
+cpdef Py_ssize_t reference_count(bytes octets, Py_ssize_t at)
+@cython.locals(body=Py_ssize_t, before=Py_ssize_t)
+cpdef Py_ssize_t content_size(bytes octets, Py_ssize_t at, Py_ssize_t size)
+cpdef uint32_t uint16(bytes octets, Py_ssize_t at)
+@cython.locals(high=uint32_t)
+cpdef uint32_t uint32(bytes octets, Py_ssize_t at)
+@cython.locals(high=uint64_t)
+cpdef uint64_t uint64(bytes octets, Py_ssize_t at)

@@ -1,0 +1,53 @@
+from libc.stdint cimport int64_t, uint64_t
+
+cimport cython
+from warren.store.lane cimport Lane
+from warren.store.record cimport (
+    content_size,
+    first_reference,
+    reference_count,
+    uint32,
+    uint64,
+)
+
+cdef Py_ssize_t _HEAD_SIZE
+cdef Py_ssize_t _REFERENCE_SIZE
+cdef Py_ssize_t _RUN_SIZE
+cdef int _MESSAGE
+cdef int _RELEASE
+cdef int _REACHED
+cdef int _HAS_EXPIRATION
+cdef int _LEVEL_SHIFT
+cdef int _SEGMENT_SHIFT
+
+@cython.final
+cdef class LaneScan:
+    cdef public object positions
+    cdef public object locations
+    cdef public object sizes
+    cdef public bint in_order
+    cdef readonly list expiring
+    cdef readonly list runs
+    cdef public uint64_t reached
+    cdef readonly set segments
+
+@cython.final
+cdef class Scan:
+    cdef readonly dict lanes
+    cdef LaneScan _last
+    cdef tuple _key
+
+    @cython.locals(kind=cython.int, begin=Py_ssize_t, first=uint64_t, position=uint64_t, level=uint64_t, lane=LaneScan)
+    cpdef take(self, uint64_t segment, bytes octets, Py_ssize_t at, Py_ssize_t size)
+    @cython.locals(
+        body_size=Py_ssize_t, expires=cython.int, begin=Py_ssize_t, position=uint64_t, level=uint64_t,
+        lane=LaneScan, count=Py_ssize_t,
+    )
+    cdef _take_message(self, uint64_t location, bytes octets, Py_ssize_t at, Py_ssize_t size)
+    @cython.locals(lane=LaneScan, key=tuple)
+    cdef LaneScan _lane(self, uint64_t queue, uint64_t level)
+
+cpdef Lane released(LaneScan scan, uint64_t queue, uint64_t level)
+@cython.locals(position=uint64_t, first=uint64_t, end=uint64_t, place=Py_ssize_t, octets=int64_t)
+cpdef object remaining(LaneScan scan, Lane lane)
+cdef _put_in_order(LaneScan scan)

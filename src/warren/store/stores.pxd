@@ -1,0 +1,18 @@
+from libc.stdint cimport int64_t, uint64_t
+
+cimport cython
+from warren.store.lane cimport Lane
+from warren.store.message_store cimport MessageStore
+
+cdef int _TRANSIENT_SHIFT
+
+@cython.final
+cdef class Stores:
+    cdef readonly MessageStore persistent
+    cdef readonly MessageStore transient
+    cdef readonly Lane no_lane
+    cdef public int64_t queue_memory_max
+
+    cpdef bint is_transient(self, uint64_t location) except -1
+    cpdef MessageStore store_of(self, uint64_t location)
+    cpdef bint has_written(self, uint64_t location) except -1

@@ -1,0 +1,19 @@
+"""Messages that were found in a store, read back."""
+
+from warren.model.message import StoredMessage
+from warren.store.recovery import Recovered
+
+
+def messages_in(recovered: Recovered, queue: int, level: int = 0) -> list[tuple[int, StoredMessage]]:
+    """By position, in order; what is damaged is left out."""
+    found = recovered.queues.get(queue, {}).get(level)
+    if found is None:
+        return []
+    reader = recovered.store.reader()
+    read = [
+        (position, reader.read(location))
+        for position, location in zip(found.positions, found.locations, strict=True)
+    ]
+    messages = [(position, message) for position, message in read if message is not None]
+    assert found.octets == sum(message.body_size for _, message in messages)
+    return messages

@@ -1,0 +1,217 @@
+"""A queue before and after a power cut, driven by seeds: the same messages in the same order.
+
+Most of its messages do not fit into the memory that it may take, some are transient, some expire in the
+middle, and the disk is as slow as it likes.
+"""
+
+import os
+import random
+
+import pytest
+from tests.sim.disk import SimulatedDisk
+from tests.unit.queues.samples import Host, made
+
+from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX
+from warren.model.message import (
+    BODY_END,
+    HAS_EXPIRATION,
+    PERSISTENT,
+    Message,
+    StoredMessage,
+    encode_address,
+)
+from warren.queues.classic import ClassicQueue
+from warren.queues.queue import Delivery
+from warren.store.message_store import StorePort
+from warren.store.recovery import OpeningWorld, open_erased, open_store
+from warren.store.segment import SegmentError
+from warren.store.stores import Stores
+from warren.wire.properties import BasicProperties
+
+SEEDS = int(os.environ.get("SEEDS", "1000"))
+STEPS = 80
+NUMBER = 7
+EXPIRATION_MS = 1_000
+
+
+class Port(StorePort):
+    """Commits when the simulation says so."""
+
+    def dirty(self) -> None:
+        """It will be, soon."""
+
+    def unreadable(self, error: OSError | SegmentError) -> None:
+        raise AssertionError(error)
+
+
+class Simulation:
+    """One queue, and what it should hold: number of a message -> whether it was handed out."""
+
+    def __init__(self, seed: int, priority_max: int | None, *, is_durable: bool = True) -> None:
+        self.chance = random.Random(seed)
+        self.priority_max = priority_max
+        self.queue_number = NUMBER if is_durable else 0
+        self.memory_max = self.chance.choice([0, 300, 2_000, 1 << 20])
+        self.disk = SimulatedDisk(self.chance)
+        self.number = 0
+        self.host = Host()
+        self.handed_out: dict[int, bool] = {}
+        self.priorities: dict[int, int] = {}
+        self.persistent: set[int] = set()
+        self.deadlines: dict[int, int] = {}
+        self.deliveries: list[Delivery] = []
+        self.queue = self.opened()
+
+    def opened(self) -> ClassicQueue:
+        world = OpeningWorld(
+            random_octets=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
+        )
+        recovered = open_store(self.disk, Port(), world)
+        assert not recovered.damage
+        self.erased = SimulatedDisk(self.chance)
+        transient = open_erased(self.erased, Port(), self.chance.randbytes)
+        self.stores = Stores(recovered.store, transient)
+        self.stores.queue_memory_max = self.memory_max
+        queue = made(self.host, priority_max=self.priority_max)
+        queue.keep_in(self.stores, self.queue_number)
+        for level, found in recovered.queues.get(NUMBER, {}).items():
+            queue.restore(level, found)
+        queue.expire()
+        return queue
+
+    def publish(self) -> None:
+        priority = self.chance.randrange(8)
+        is_persistent, expires = self.chance.random() < 0.7, self.chance.random() < 0.1
+        properties = BasicProperties(
+            delivery_mode=2 if is_persistent else 1,
+            priority=priority,
+            expiration=str(EXPIRATION_MS) if expires else None,
+        )
+        body = b"%d," % self.number + bytes(self.chance.randrange(60))
+        kind = StoredMessage if is_persistent else Message
+        message = kind(encode_address("", "q"), properties.encode_list(), body + BODY_END, self.host.now)
+        message.flags = (PERSISTENT if is_persistent else 0) | (HAS_EXPIRATION if expires else 0)
+        message.priority = priority
+        self.queue.publish(message, None, 0)
+        self.handed_out[self.number] = False
+        self.priorities[self.number] = min(priority, self.priority_max or 0)
+        if is_persistent and self.queue_number:
+            self.persistent.add(self.number)
+        if expires:
+            self.deadlines[self.number] = self.host.now + EXPIRATION_MS
+        self.number += 1
+
+    def get(self) -> None:
+        delivery = self.queue.get()
+        if delivery is not None:
+            self.deliveries.append(delivery)
+            self.handed_out[number_of(delivery)] = True
+
+    def settle(self) -> None:
+        if self.deliveries:
+            delivery = self.deliveries.pop(self.chance.randrange(len(self.deliveries)))
+            how = self.chance.choice([self.queue.acknowledge, self.queue.reject, self.queue.requeue])
+            how(delivery)
+            if how != self.queue.requeue or self.is_over(number_of(delivery)):
+                del self.handed_out[number_of(delivery)]
+
+    def purge(self) -> None:
+        self.queue.purge()
+        held = set(map(number_of, self.deliveries))
+        self.handed_out = {number: True for number in self.handed_out if number in held}
+
+    def expire(self) -> None:
+        self.host.now += EXPIRATION_MS
+        self.queue.expire()
+        held = set(map(number_of, self.deliveries))
+        for number in self.deadlines.keys() - held:
+            if self.is_over(number):
+                self.handed_out.pop(number, None)
+
+    def is_over(self, number: int) -> bool:
+        deadline = self.deadlines.get(number)
+        return deadline is not None and deadline <= self.host.now
+
+    def shrink(self) -> None:
+        self.stores.queue_memory_max = self.chance.choice([0, 300, self.memory_max])
+        self.queue.shrink()
+
+    def commit(self) -> None:
+        self.stores.tend()
+        self.stores.persistent.commit()
+        self.disk.advance(self.chance.choice([1, 2, None]))
+        self.stores.transient.commit()
+        self.erased.advance(self.chance.choice([1, 2, None]))
+
+    def settle_disks(self) -> None:
+        for store, disk in ((self.stores.persistent, self.disk), (self.stores.transient, self.erased)):
+            while not store.is_idle or disk.is_busy:
+                disk.advance()
+                store.commit()
+
+    def cut_power(self) -> None:
+        self.settle_disks()
+        self.disk.lose_power()
+        self.queue, self.deliveries = self.opened(), []
+        self.handed_out = {
+            number: was
+            for number, was in self.handed_out.items()
+            if number in self.persistent and not self.is_over(number)
+        }
+        self.check()
+        self.handed_out = dict.fromkeys(self.handed_out, True)
+
+    def check(self) -> None:
+        """What is ready is what should be, in its order; all of it was handed out afterwards."""
+        held = set(map(number_of, self.deliveries))
+        ready = [number for number in self.handed_out if number not in held]
+        order = sorted(ready, key=lambda number: (-self.priorities[number], number))
+        assert self.queue.message_count == len(order)
+        found = [self.queue.get() for _ in order]
+        assert [(number_of(each), each.attempts > 0) for each in found] == [
+            (number, self.handed_out[number]) for number in order
+        ]
+        for delivery in found:
+            self.queue.requeue(delivery)
+        assert self.queue.message_count == len(order)
+
+    def run(self) -> None:
+        actions = [self.publish] * 6 + [self.get] * 3 + [self.settle] * 3 + [self.commit] * 2
+        for _ in range(STEPS):
+            self.chance.choice(actions)()
+            chance = self.chance.random()
+            if chance < 0.02:
+                self.purge()
+            elif chance < 0.05:
+                self.expire()
+            elif chance < 0.08:
+                self.shrink()
+            elif chance < 0.11:
+                self.cut_power()
+
+
+def number_of(delivery: Delivery) -> int:
+    return int(delivery.message.body.partition(b",")[0])
+
+
+@pytest.mark.parametrize("priority_max", [None, 3])
+@pytest.mark.parametrize("seed", range(SEEDS // 10))
+def test_a_queue_is_after_a_power_cut_what_it_was_before(seed: int, priority_max: int | None) -> None:
+    simulation = Simulation(seed, priority_max)
+    simulation.run()
+    simulation.cut_power()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 10))
+def test_a_queue_that_pages_hands_out_what_it_was_given_and_leaves_nothing_behind(seed: int) -> None:
+    simulation = Simulation(seed, None, is_durable=seed % 2 == 0)
+    simulation.run()
+    simulation.check()
+    simulation.deliveries = [simulation.queue.get() for _ in range(simulation.queue.message_count)]
+    assert simulation.queue.get() is None
+    for delivery in simulation.deliveries:
+        simulation.queue.acknowledge(delivery)
+    simulation.settle_disks()
+    assert not simulation.stores.paging
+    assert sum(simulation.erased.names().values()) <= (SPARE_SEGMENTS_MAX + 1) * SEGMENT_SIZE
+    assert simulation.queue.paged_count == 0
