@@ -136,8 +136,7 @@ class KeptReady(Ready):
                 self._release_paged(paged.first_position(), paged.first_location())
                 paged.pass_first()
             self._clear_ring(recent, self._recent_base)
-            self._paged = None
-            self._recent = None
+            self._end_paging()
         Ready.clear(self)
         self._base = end
 
@@ -157,9 +156,8 @@ class KeptReady(Ready):
         self._base = found.end
         if not found.count:
             return
-        paged = self._paged = PagedRow()
-        self._recent = Ring()
-        self._recent_base = found.end
+        self._begin_paging()
+        paged: PagedRow = self._paged  # type: ignore[assignment]
         for position, location in zip(found.positions, found.locations, strict=True):
             paged.append(position, location)
         self.count = found.count
@@ -185,6 +183,12 @@ class KeptReady(Ready):
         self._recent_base = self._end()
         self._recent = Ring()
         self._paged = PagedRow()
+        self._stores.paging.add(self)
+
+    def _end_paging(self) -> None:
+        self._paged = None
+        self._recent = None
+        self._stores.paging.discard(self)
 
     def _push_behind(self, message: Message) -> None:
         """Add `message` behind all others, of which some are on the disk only."""
@@ -221,8 +225,7 @@ class KeptReady(Ready):
         recent: Ring = self._recent  # type: ignore[assignment]
         self._places = recent
         self._base = self._recent_base
-        self._recent = None
-        self._paged = None
+        self._end_paging()
         if recent.count and recent.get(0) is None:
             self._trim()
 

@@ -28,6 +28,7 @@ cdef class Ready:
     cpdef Message pop_message(self)
     cpdef settled(self, Delivery delivery)
     cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
+    cpdef restore(self, int level, object found, int64_t ttl_ms)
     cpdef forget(self)
     cpdef Py_ssize_t paged_count(self) except -1
     cpdef shrink(self)

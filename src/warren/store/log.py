@@ -117,11 +117,10 @@ class Log:
         self._retired.append(segment)
 
     def finish(self) -> list[Step]:
-        """The steps of this batch; none if nothing was appended."""
-        if not self._chunks:
-            return []
-        self._write()
-        self.written = self.location
+        """The steps of this batch; none if nothing was appended and no segment retired."""
+        if self._chunks:
+            self._write()
+            self.written = self.location
         for segment in self._retired:
             self._let_go(segment)
         if self._retired:

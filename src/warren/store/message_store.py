@@ -148,6 +148,8 @@ class MessageStore:
             segment.live -= 1
             if not segment.live and segment.is_sealed:
                 self._dead.append(segment)
+                if not self._is_announced:
+                    self._announce()
         if lane.is_dropped:
             return
         lane.release(position, position + 1)
@@ -271,7 +273,7 @@ class MessageStore:
         log.append_parts(RELEASE, runs)
         log.append_parts(REACHED, reached)
         # What does not fit into one segment stands in two: both must not go before it is written anew.
-        for number in range(begun, log.last.number + 1):
+        for number in range(begun, log.last.number + 1) if lanes else ():
             self._segments[number].lanes.update(lanes)
 
     def _submit(self, steps: list[Step]) -> None:
@@ -293,7 +295,7 @@ class MessageStore:
             self.failure = None
             self._port.recovered()
         self._confirm()
-        if self._pending or self._waiting or self._dirty_lanes:
+        if self._pending or self._waiting or self._dirty_lanes or self._dead:
             self.commit()
         self._end_if_done()
 

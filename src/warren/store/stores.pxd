@@ -12,6 +12,7 @@ cdef class Stores:
     cdef readonly MessageStore transient
     cdef readonly Lane no_lane
     cdef public int64_t queue_memory_max
+    cdef readonly set paging
 
     cpdef bint is_transient(self, uint64_t location) except -1
     cpdef MessageStore store_of(self, uint64_t location)

@@ -1,5 +1,7 @@
 """The two stores of one virtual host: one that a start reads again, and one that it erases."""
 
+from typing import Protocol
+
 from warren.limits import QUEUE_MEMORY_MAX
 from warren.store.lane import Lane
 from warren.store.message_store import MessageStore
@@ -9,10 +11,17 @@ TRANSIENT_SEGMENTS_FROM = 1 << 30
 _TRANSIENT_SHIFT = 62
 
 
+class Paging(Protocol):
+    """Messages in a row of which not all are in memory."""
+
+    def shrink(self) -> None:
+        """Let go of those that need not be in memory any more."""
+
+
 class Stores:
     """What a queue needs to keep its messages, and to have few of them in memory."""
 
-    __slots__ = ("no_lane", "persistent", "queue_memory_max", "transient")
+    __slots__ = ("no_lane", "paging", "persistent", "queue_memory_max", "transient")
 
     def __init__(self, persistent: MessageStore, transient: MessageStore) -> None:
         self.persistent = persistent
@@ -22,6 +31,13 @@ class Stores:
         self.no_lane.is_dropped = True
         # Octets of messages that one queue may have in memory.
         self.queue_memory_max = QUEUE_MEMORY_MAX
+        # The queues, or priorities of them, of which not all is in memory.
+        self.paging: set[Paging] = set()
+
+    def tend(self) -> None:
+        """Let go of what was written since it was pushed: ask for it now and then."""
+        for row in list(self.paging):
+            row.shrink()
 
     def is_transient(self, location: int) -> bool:
         """True if `location` is in the store that is erased."""
