@@ -1,4 +1,4 @@
-"""A queue before and after a power cut, driven by seeds: the same messages in the same order.
+"""A queue that pages, before and after a power cut, driven by seeds: the same messages in the same order.
 
 Most of its messages do not fit into the memory that it may take, some are transient, some expire in the
 middle, and the disk is as slow as it likes.

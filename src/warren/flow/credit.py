@@ -10,24 +10,29 @@ from collections.abc import Callable
 class Credit:
     """Whether publishers may go on, and those who wait until they may."""
 
-    __slots__ = ("_is_calling", "_later", "_waiting", "is_spent")
+    __slots__ = ("_debts", "_is_calling", "_later", "_waiting", "is_spent")
 
     def __init__(self, later: Callable[[Callable[[int], None]], None]) -> None:
         # Has an action called with the time (ms) in a turn of its own.
         self._later = later
         self._waiting: deque[Callable[[int], None]] = deque()
         self._is_calling = False
+        # How many stores have enough to do.
+        self._debts = 0
         # Asked for each message.
         self.is_spent = False
 
     def spend(self) -> None:
-        """The disk has enough to do: whoever publishes from now on is to wait."""
+        """A store has enough to do: whoever publishes from now on is to wait."""
+        self._debts += 1
         self.is_spent = True
 
     def renew(self) -> None:
-        """The disk can take more: let those who wait go on, one in each turn, until it is spent again."""
-        self.is_spent = False
-        self._call()
+        """A store can take more; if all can, those who wait go on, one in each turn."""
+        self._debts -= 1
+        if not self._debts:
+            self.is_spent = False
+            self._call()
 
     def wait(self, go_on: Callable[[int], None]) -> None:
         """Have `go_on` called with the time (ms) when there is credit; it may wait again."""

@@ -29,6 +29,19 @@ def test_there_is_credit_at_first() -> None:
     assert not Line().credit.is_spent
 
 
+def test_there_is_credit_again_when_every_store_can_take_more() -> None:
+    line = Line()
+    line.credit.spend()
+    line.credit.spend()
+    line.wait("a")
+    line.credit.renew()
+    assert (line.credit.is_spent, line.turns) == (True, [])
+    line.credit.renew()
+    assert not line.credit.is_spent
+    line.turn()
+    assert line.gone == ["a"]
+
+
 def test_those_who_wait_go_on_one_in_each_turn_first_come_first() -> None:
     line = Line()
     line.credit.spend()
