@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from warren.flow.credit import Credit
@@ -26,6 +26,7 @@ from warren.runtime.disk import DirectoryDisk
 from warren.runtime.folder import make_folder
 from warren.runtime.randomness import random_octets
 from warren.runtime.supervisor import contain
+from warren.runtime.timers import Periodic
 from warren.session.domain import Domain
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_erased, open_store
@@ -42,13 +43,15 @@ _TRANSIENT = "transient"
 _DIGITS = 32
 # How often a batch that found no room is tried again.
 _RETRY_S = 1.0
+# How often queues let go of what was written since it was published to them.
+_TEND_S = 1.0
 # Recovery that takes longer says how far it is, so often.
 _PROGRESS_S = 1.0
 # What a file system answers that is full, and has room again later.
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Keeping:
     """The open store of one virtual host."""
 
@@ -57,6 +60,11 @@ class Keeping:
     transient: "_Shelf"
     # How long it took to open it.
     seconds: float
+
+    @cached_property
+    def stores(self) -> Stores:
+        """What its queues need of it."""
+        return Stores(self.persistent.store, self.transient.store)
 
 
 @dataclass(slots=True)
@@ -79,6 +87,7 @@ class Storage:
         # One thread for all, as they share the device: while one syncs, the others gather.
         self._executor = ThreadPoolExecutor(1, "warren-disk")
         self._open: dict[str, Keeping] = {}
+        self._tending = Periodic(self._loop, _TEND_S, self._tend)
         # Directories that were deleted since the start, so that none has the name of another.
         self._deleted = 0
 
@@ -148,7 +157,7 @@ class Storage:
         self._open[name] = keeping
         keeping.persistent.port.credit = keeping.transient.port.credit = domain.credit
         recovered = keeping.recovered
-        domain.keep_in(Stores(recovered.store, keeping.transient.store), recovered)
+        domain.keep_in(keeping.stores, recovered)
         for damage in recovered.damage:
             logger.error(
                 "vhost '%s' runs without what is damaged: %s (in %s)", name, damage, self.path_of(name)
@@ -208,6 +217,7 @@ class Storage:
 
     async def close(self) -> None:
         """Write what is pending, and let go of everything."""
+        self._tending.stop()
         await asyncio.gather(*map(self._close, list(self._open)))
         self._executor.shutdown()
 
@@ -222,6 +232,10 @@ class Storage:
             if store.failure is not None:
                 logger.error("the last messages of vhost '%s' were not written: %s", name, store.failure)
         await self.abandon(keeping)
+
+    def _tend(self) -> None:
+        for keeping in self._open.values():
+            keeping.stores.tend()
 
     def _numbers(self, name: str) -> set[int]:
         """The numbers of the queues of `name`."""

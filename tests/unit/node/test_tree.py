@@ -43,7 +43,7 @@ def within(path: Path, work: Callable[[Broker], Awaitable[None]]) -> None:
 def fail(broker: Broker, vhost: str) -> None:
     """Have the store of `vhost` fail, as the disk would."""
     assert broker.tree.storage is not None
-    broker.tree.storage._open[vhost].port.failed(ERROR, is_full=False)
+    broker.tree.storage._open[vhost].persistent.port.failed(ERROR, is_full=False)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -126,7 +126,7 @@ def test_an_exception_in_the_store_is_the_end_of_it_and_not_of_the_node(
         def surprise() -> None:
             raise ZeroDivisionError
 
-        storage._open["v"].port.guard(surprise)
+        storage._open["v"].persistent.port.guard(surprise)
         await asyncio.sleep(0)
         await until(lambda: "v" in broker.server.domains)
 
