@@ -85,6 +85,18 @@ def confirming(port: int, vhost: str) -> BlockingChannel:
     return channel
 
 
+def start(node: Broker, vhost: str, where: str = "") -> tuple[int, bytes]:
+    """Ask for `vhost` to be started again."""
+    port = node.ports["http"]
+    overview = get(port, "/api/overview")[1]
+    assert isinstance(overview, dict)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    headers = {"authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
+    connection.request("POST", f"/api/vhosts/{vhost}/start/{where or overview['node']}", headers=headers)
+    response = connection.getresponse()
+    return response.status, response.read()
+
+
 class Bystander(threading.Thread):
     """A client of `vhost` that publishes, has it confirmed, and takes it again, until it is stopped."""
 
@@ -210,9 +222,13 @@ def test_a_disk_that_fails_for_good_takes_its_virtual_host_down_and_the_others_s
         assert get(node.ports["http"], "/api/health/checks/virtual-hosts") == (
             503, {"status": "failed", "reason": "Some virtual hosts are down", "virtual-hosts": ["a"]},
         )  # fmt: skip
+        assert start(node, "a")[0] == 400
+        assert IS_DOWN in str(is_refused(node.port))
+        faults.set()
+        assert start(node, "a", "nowhere")[0] == 400
+        assert start(node, "nope")[0] == 400
+        assert start(node, "a") == (204, b"")
         bystander.stop()
-        end(node)
-    with started(tmp_path, config) as node:
         bodies = [body for body, _ in taken(confirming(node.port, "a"), "q")]
         assert [body for body in bodies if body != "never confirmed"] == ["kept"]
 

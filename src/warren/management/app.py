@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from aiohttp import web
 
-from warren.management.api import connections, health, nodes, overview
+from warren.management.api import connections, health, nodes, overview, vhosts
 from warren.management.auth import NotAuthorised, authenticate
 from warren.management.managed import ListenerView, Managed
 from warren.management.metrics import metrics
@@ -65,18 +66,29 @@ def _app(node: Managed, protocol: str) -> web.Application:
         app.router.add_get("/metrics", _handler(node, metrics))
         return app
     for path, view in ROUTES.items():
-        app.router.add_get(path, _handler(node, view, is_open=False))
+        app.router.add_get(path, _admitting(node, _handler(node, view)))
+    app.router.add_post(
+        "/api/vhosts/{vhost}/start/{node}", _admitting(node, partial(vhosts.start, node=node))
+    )
     return app
 
 
-def _handler(node: Managed, view: View, *, is_open: bool = True) -> Handler:
+def _handler(node: Managed, view: View) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        if not is_open:
-            try:
-                request["user"] = authenticate(request, node)
-            except NotAuthorised as refusal:
-                return refusal.response
         return view(request, node)
+
+    return handle
+
+
+def _admitting(node: Managed, handler: Handler) -> Handler:
+    """`handler` for users of the HTTP API, and nobody else."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            request["user"] = authenticate(request, node)
+        except NotAuthorised as refusal:
+            return refusal.response
+        return await handler(request)
 
     return handle
 

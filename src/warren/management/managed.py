@@ -1,6 +1,6 @@
 """What the HTTP API looks at: the node's objects, gathered by who built them."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from warren.flow.alarms import Alarms
@@ -44,6 +44,8 @@ class Managed:
     server: Server
     alarms: Alarms
     vhosts: Callable[[], list[VhostView]]
+    # Starts a virtual host that exists, if it is down; answers what is in the way, if anything.
+    start_vhost: Callable[[str], Awaitable[str]]
     now: Callable[[], int]
     started_at: int
     # Filled as they are started.

@@ -105,6 +105,7 @@ class Node:
             server=self.broker.server,
             alarms=alarms,
             vhosts=self.broker.tree.views,
+            start_vhost=self.broker.tree.start,
             now=self._clock.now,
             started_at=self._clock.now(),
         )

@@ -39,7 +39,7 @@ _FULL_RETRY_MS = 5_000
 _MS = 1000
 # What an operator can do.
 _NEWER = "start the version of Warren that wrote it, or move the directory away to begin without messages"
-_BROKEN = "see to the disk, then start the node again"
+_BROKEN = "see to the disk, then start it again (POST /api/vhosts/…/start/…), or the node"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +101,11 @@ class Tree:
             ],
             reason,
         )
+
+    async def start(self, name: str) -> str:
+        """Start the virtual host `name` if it is down; answers what is in the way, if anything."""
+        error = await self._vhosts[name].supervisor.revive()
+        return "" if error is None else str(error)
 
     def views(self) -> list[VhostView]:
         """How every virtual host is."""
@@ -241,6 +246,8 @@ class _Vhost:
         storage = self._tree.storage
         if self._is_gone:
             return
+        if self._domain is not None:
+            raise Hopeless("it could not be stopped")
         if storage is None:
             self._live(None)
             return

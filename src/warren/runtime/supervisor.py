@@ -2,7 +2,7 @@
 
     RUNNING ── failed ──▶ RESTARTING ── started ──▶ RUNNING
                           │      ▲ cannot be started: that, too, is a failure
-                          └──────┴── once too often, or in vain ──▶ DOWN
+                          └──────┴── once too often, or in vain ──▶ DOWN ── revived by somebody ──▶ RUNNING
 
 What a unit is, and what stopping and starting it means, is for others to say; how often is for `Intensity`.
 """
@@ -76,6 +76,10 @@ class Intensity:
         restarts.append(now)
         return self._pauses_ms[min(len(restarts), len(self._pauses_ms)) - 1]
 
+    def forget(self) -> None:
+        """What has happened so far does not count any more."""
+        self._restarts.clear()
+
 
 def contain(action: Callable[[], None], failed: Callable[[Exception], None]) -> None:
     """Do `action`, which belongs to a unit: what it did not expect is told to `failed`, and no further."""
@@ -106,6 +110,21 @@ class Supervisor:
         """The unit could not even be started for the first time."""
         self.state = State.DOWN
         self._unit.given_up(error)
+
+    async def revive(self) -> Exception | None:
+        """Start the unit once more if it is down, as somebody wishes; answers what is in the way."""
+        if self.state is not State.DOWN or self._ended.is_set():
+            return None
+        self.state = State.RESTARTING
+        try:
+            await self._unit.start()
+        except Exception as error:
+            self.down(error)
+            return error
+        self.state = State.RUNNING
+        self._intensity.forget()
+        self._unit.restarted()
+        return None
 
     async def end(self) -> None:
         """See to nothing any more; what is being stopped or started now is, and nothing after it."""

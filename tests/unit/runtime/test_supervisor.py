@@ -104,6 +104,27 @@ def test_what_cannot_be_stopped_is_not_started() -> None:
     assert state is State.DOWN
 
 
+def test_what_is_down_can_be_started_by_somebody_who_knows_better() -> None:
+    async def work() -> None:
+        unit = Recorded(Hopeless("newer"), OSError("still"), None, None)
+        supervisor = Supervisor(unit, Intensity(1, 1000, (0,)), lambda: 0)
+        assert await supervisor.revive() is None
+        assert not unit.log
+        supervisor.failed(OSError("first"))
+        await asyncio.wait_for(unit.over.wait(), 5)
+        assert str(await supervisor.revive()) == "still"
+        assert supervisor.state is State.DOWN
+        assert await supervisor.revive() is None
+        assert supervisor.state is State.RUNNING
+        # It is as good as new: what has failed before does not count.
+        unit.over.clear()
+        supervisor.failed(OSError("again"))
+        await asyncio.wait_for(unit.over.wait(), 5)
+        assert unit.log[-1] == "restarted"
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize("is_failed", [True, False])
 def test_after_the_end_nothing_is_started(is_failed: bool) -> None:
     async def work() -> list[str]:
