@@ -71,10 +71,14 @@ def copied(tree: Path) -> Path:
 
 def complaint_of_the_source(tree: Path, chosen: list[Mutation]) -> str:
     """What is wrong before anything is planted; empty if nothing is."""
-    for mutation in chosen:
-        count = (tree / "src" / "warren" / mutation.file).read_text(encoding="utf-8").count(mutation.old)
-        if count != 1:
-            return f"{mutation.name}: its old text stands {count} times in {mutation.file}, not once"
+    rotten = [
+        f"{mutation.name}: its old text stands {count} times in {mutation.file}, not once"
+        for mutation in chosen
+        if (count := (tree / "src/warren" / mutation.file).read_text(encoding="utf-8").count(mutation.old))
+        != 1
+    ]
+    if rotten:
+        return "\n".join(rotten)
     status, output = asked(tree, sorted({test for mutation in chosen for test in mutation.tests}), seeds=10)
     return "" if status == 0 else f"the tests fail without any mutation:\n{output}"
 

@@ -1,0 +1,125 @@
+"""Data directories of every format that there ever was are read, with everything in them."""
+
+import json
+import signal
+import tarfile
+from pathlib import Path
+
+import pika
+import pytest
+from google_crc32c import value
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import ChannelClosedByBroker
+from tests.integration.process import broker, refusal
+from tests.integration.test_serve import connect
+
+FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*.tar.gz"))
+DEFINITIONS = {
+    "vhosts": [{"name": "/"}, {"name": "v"}],
+    "users": [{"name": "keeper", "password": "kept", "tags": "administrator"}],
+    "permissions": [
+        {"user": "keeper", "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"}
+        for vhost in ("/", "v")
+    ],
+    "policies": [{"vhost": "v", "name": "short", "pattern": "^limited", "definition": {"max-length": 2}}],
+}
+PROPERTIES = pika.BasicProperties(
+    delivery_mode=2, content_type="text/plain", message_id="7", timestamp=1_700_000_000,
+    headers={"text": "ü", "number": 2**40, "table": {"list": [True, None, 5]}},
+)  # fmt: skip
+
+
+def fill(data: Path, folder: Path) -> None:
+    """Have two brokers, one after the other, make in `data` what the test expects; both are killed."""
+    definitions = folder / "definitions.json"
+    definitions.write_text(json.dumps(DEFINITIONS))
+    with broker("--data-dir", str(data), WARREN_LOAD_DEFINITIONS=str(definitions)) as started:
+        channel = connect(started.port, "keeper", "kept", "v").channel()
+        channel.confirm_delivery()
+        channel.exchange_declare("events", "topic", durable=True, arguments={"x": 1})
+        channel.exchange_bind("amq.fanout", "events", "all")
+        channel.queue_declare("plain", durable=True)
+        channel.queue_declare("sorted", durable=True, arguments={"x-max-priority": 5})
+        channel.queue_declare("limited", durable=True)
+        channel.queue_declare("deleted", durable=True)
+        channel.queue_bind("plain", "events", "a.#")
+        for queue in ("plain", "sorted"):
+            channel.queue_bind(queue, "amq.fanout", "")
+        for number in range(10):
+            channel.basic_publish("", "plain", b"%d" % number, PROPERTIES)
+        for tag in [channel.basic_get("plain")[0].delivery_tag for _ in range(6)][::2]:
+            channel.basic_ack(tag)
+        for number in range(6):
+            properties = pika.BasicProperties(delivery_mode=2, priority=number % 3)
+            channel.basic_publish("", "sorted", b"%d" % number, properties)
+        channel.basic_publish("", "deleted", b"deleted", PROPERTIES)
+        channel.queue_delete("deleted")
+        started.process.send_signal(signal.SIGKILL)
+        started.process.wait()
+    with broker("--data-dir", str(data)) as started:
+        channel = connect(started.port, "keeper", "kept", "v").channel()
+        channel.confirm_delivery()
+        channel.basic_publish("events", "all", b"in both", PROPERTIES)
+        channel.basic_publish("", "plain", bytes(100_000), PROPERTIES)
+        started.process.send_signal(signal.SIGKILL)
+        started.process.wait()
+
+
+def unpacked(fixture: Path, folder: Path) -> Path:
+    """The data directory in `fixture`."""
+    with tarfile.open(fixture) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "data"
+
+
+def taken(channel: BlockingChannel, queue: str) -> list[tuple[bytes, bool]]:
+    found = []
+    while True:
+        method, _, body = channel.basic_get(queue, auto_ack=True)
+        if method is None:
+            return found
+        found.append((body, method.redelivered))
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name)
+def test_everything_that_an_older_warren_kept_is_there(fixture: Path, tmp_path: Path) -> None:
+    data = unpacked(fixture, tmp_path)
+    with broker("--data-dir", str(data)) as started:
+        channel = connect(started.port, "keeper", "kept", "v").channel()
+        method, properties, body = channel.basic_get("plain", auto_ack=True)
+        assert (body, method.redelivered) == (b"1", True)
+        assert (properties.content_type, properties.message_id) == ("text/plain", "7")
+        assert (properties.timestamp, properties.headers) == (PROPERTIES.timestamp, PROPERTIES.headers)
+        rest = [(b"3", True), (b"5", True), *((b"%d" % number, False) for number in range(6, 10))]
+        assert taken(channel, "plain") == [*rest, (b"in both", False), (bytes(100_000), False)]
+        sorted_bodies = [b"2", b"5", b"1", b"4", b"0", b"3", b"in both"]
+        assert taken(channel, "sorted") == [(body, False) for body in sorted_bodies]
+        # Bindings and the policy hold, and names are what they were.
+        channel.basic_publish("events", "a.b", b"bound")
+        for number in range(3):
+            channel.basic_publish("", "limited", b"%d" % number)
+        assert taken(channel, "plain") == [(b"bound", False)]
+        assert taken(channel, "limited") == [(b"1", False), (b"2", False)]
+        channel.exchange_declare("events", "topic", durable=True, arguments={"x": 1})
+        channel.queue_declare("sorted", durable=True, arguments={"x-max-priority": 5})
+        with pytest.raises(ChannelClosedByBroker, match="404"):
+            channel.queue_declare("deleted", passive=True)
+        assert not any("damaged" in line for line in started.lines)
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name)
+def test_metadata_of_a_newer_format_are_refused_with_the_name_of_their_file(
+    fixture: Path, tmp_path: Path
+) -> None:
+    data = unpacked(fixture, tmp_path)
+    file = data / "metadata" / "metadata"
+    octets = bytearray(file.read_bytes())
+    octets[6:8] = (99).to_bytes(2, "big")
+    octets[16:20] = value(bytes(octets[:16])).to_bytes(4, "big")
+    file.write_bytes(octets)
+    status, errors = refusal("--data-dir", str(data))
+    assert status == 1
+    assert (
+        f"metadata in '{file.parent}': metadata, octet 6: format 99 is newer than" in errors.splitlines()[-1]
+    )
+    assert file.read_bytes() == octets

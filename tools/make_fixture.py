@@ -1,0 +1,45 @@
+"""Makes tests/fixtures/store-N-metadata-M.tar.gz: a data directory as this version of Warren writes it.
+
+Run it when a format has a new version, and keep the fixtures of all versions before: whoever has such a
+directory will start a new Warren on it. What is put in stands in tests/integration/test_formats.py.
+"""
+
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "tests" / "fixtures"
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+
+def main() -> int:
+    """Have a broker fill a directory, and pack it; most of it is zeros, of which little is left."""
+    from tests.integration.test_formats import fill
+
+    path = FIXTURES / name()
+    if path.exists():
+        print(f"{path.relative_to(ROOT)} is there already: fixtures are made once", file=sys.stderr)
+        return 1
+    FIXTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        fill(data, Path(folder))
+        (data / "warren.lock").unlink()
+        with tarfile.open(path, "w:gz") as archive:
+            archive.add(data, "data")
+    print(f"{path.relative_to(ROOT)}: {path.stat().st_size} octets")
+    return 0
+
+
+def name() -> str:
+    """What the fixture of the formats that this version writes is called."""
+    from warren.journal.page import VERSION as METADATA_VERSION
+    from warren.store.record import VERSION as STORE_VERSION
+
+    return f"store-{STORE_VERSION}-metadata-{METADATA_VERSION}.tar.gz"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
