@@ -33,7 +33,7 @@ cdef class Channel:
     cdef object _consuming
     cdef object _declarations
     cdef object _attend
-    cdef list _held
+    cdef bytearray _held
     cdef Py_ssize_t _held_size
     cdef bint _is_waiting
     cdef uint32_t _method_index

@@ -91,7 +91,7 @@ class Channel:
         # Runs what no frame brought, so that its exceptions end like those of frames.
         self._attend = parts.attend
         # Frames that came while a handler waits, or while publishing is blocked; whole, as they came.
-        self._held: list[bytes] = []
+        self._held = bytearray()
         self._held_size = 0
         self._is_waiting = False
         # The method to blame for an exception: class id << 16 | method id.
@@ -127,8 +127,8 @@ class Channel:
         self.is_interrupted = False
         if self._is_waiting or not self._held_size:
             return
-        held = b"".join(self._held)
-        self._held = []
+        held = bytes(self._held)
+        self._held = bytearray()
         self._held_size = 0
         self._throttle.released(len(held))
         reader = FrameReader()
@@ -147,7 +147,7 @@ class Channel:
     def release(self) -> None:
         """The channel ends, whoever ended it: requeue what is unsettled, forget what is uncommitted."""
         self._throttle.released(self._held_size)
-        self._held = []
+        self._held = bytearray()
         self._held_size = 0
         if self._publisher.confirms is not None:
             self._publisher.confirms.close()
@@ -209,7 +209,7 @@ class Channel:
     def _keep(self, frames: bytes) -> None:
         """Hold `frames` behind those that are held already."""
         if frames:
-            self._held.append(frames)
+            self._held += frames
             self._held_size += len(frames)
             self._throttle.held(len(frames))
 
