@@ -16,10 +16,12 @@ BUILD_INPUTS := pyproject.toml setup.py README.md LICENSE tools/environment.py r
 ARGS ?=
 SECONDS ?= 300
 SEEDS ?= 1000
+KILLS ?= 20
+CUTS ?= 150
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint format test-unit test-tidy test-conformance test-integration \
-	clients sim mutation fuzz oracle bench dist clean
+	clients sim mutation crash fuzz oracle bench dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +62,10 @@ sim: setup  ## power cuts on a simulated disk, by seeds: make sim SEEDS=10000
 
 mutation: $(VENV)/.ready  ## mistakes planted in the store and the journal, each of which a test must see
 	@$(VENV)/bin/python tests/run.py --build interpreted mutation
+
+crash: setup  ## a busy broker killed again and again, its disk cut off: make crash KILLS=200 CUTS=1000
+	@$(COMPILED)/bin/python tests/crash/kill.py --kills $(KILLS)
+	@$(COMPILED)/bin/python tests/crash/power.py --cuts $(CUTS)
 
 fuzz: setup  ## hostile bytes, for SECONDS=300: make fuzz SECONDS=3600
 	@$(COMPILED)/bin/python tests/fuzz/run.py --seconds $(SECONDS) $(ARGS)

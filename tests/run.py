@@ -37,12 +37,17 @@ PYTEST_SUITES = ["unit", "tidy", "sim", "conformance", "integration"]
 # A program that prints the line of counts itself; the arguments bound how long it takes.
 PROGRAMS = {
     "mutation": ["tests/mutation/run.py"],
+    "kill": ["tests/crash/kill.py"],
+    "power": ["tests/crash/power.py"],
     "fuzz": ["tests/fuzz/run.py", "--seconds", "20"],
     "clients": ["tests/clients/run.py"],
 }
 # Suites that run once, and on which build if it is there: tidy reads sources and mutation changes them, fuzz
 # covers both by itself.
-ONCE_ON = {"tidy": "interpreted", "mutation": "interpreted", "fuzz": "compiled", "clients": "compiled"}
+ONCE_ON = {
+    "tidy": "interpreted", "mutation": "interpreted", "kill": "compiled", "power": "compiled",
+    "fuzz": "compiled", "clients": "compiled",
+}  # fmt: skip
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
 SUITE_SECONDS_MAX = 1800
 

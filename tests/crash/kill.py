@@ -28,6 +28,7 @@ KILLS = 20
 CALLS_MAX = {"pwrite": 600, "fdatasync": 400, "fsync": 12, "rename": 5, "open": 8, "unlink": 2}
 # A forced point that is not reached is no reason to wait for ever.
 LOAD_SECONDS_MAX = 3.0
+REPORT_EVERY = 10
 KEPT = ROOT / "build" / "crash"
 
 
@@ -82,6 +83,8 @@ class Killing:
             broker.process.communicate()
         self.kills += 1
         self.points[kind if is_over and forced else "at random"] += 1
+        if not self.kills % REPORT_EVERY:
+            print(f"{self.kills} kills, {self.found} messages found so far", flush=True)
 
     def last(self) -> None:
         """What there is in the end, after a start that is left alone."""

@@ -106,10 +106,23 @@ static void note(char kind, uint64_t at, const char *a, const char *b) {
     record(kind, at, a, strlen(a), b, strlen(b));
 }
 
-static void opened(const char *path, int flags) {
-    if (!is_below(path) || !(flags & (O_CREAT | O_TRUNC))) return;
+/* Where `path` is, which may be given from an open directory; 0 if it is not below the root. */
+static int place_of(int directory, const char *path, char *place) {
+    if (path[0] == '/' || directory == AT_FDCWD) {
+        snprintf(place, PATH_MAX, "%s", path);
+        return is_below(place);
+    }
+    if (!path_of(directory, place)) return 0;
+    size_t size = strlen(place);
+    snprintf(place + size, PATH_MAX - size, "/%s", path);
+    return 1;
+}
+
+static void opened(int directory, const char *path, int flags) {
+    char place[PATH_MAX];
+    if (!(flags & (O_CREAT | O_TRUNC)) || !place_of(directory, path, place)) return;
     if (is_last("open")) raise(SIGKILL);
-    note('C', (flags & O_TRUNC) != 0, path, "");
+    note('C', (flags & O_TRUNC) != 0, place, "");
 }
 
 #define MODE(flags, mode) \
@@ -119,7 +132,7 @@ int open(const char *path, int flags, ...) {
     REAL(int, "open", const char *, int, ...);
     mode_t mode = 0;
     MODE(flags, mode)
-    opened(path, flags);
+    opened(AT_FDCWD, path, flags);
     return real(path, flags, mode);
 }
 
@@ -127,7 +140,7 @@ int open64(const char *path, int flags, ...) {
     REAL(int, "open64", const char *, int, ...);
     mode_t mode = 0;
     MODE(flags, mode)
-    opened(path, flags);
+    opened(AT_FDCWD, path, flags);
     return real(path, flags, mode);
 }
 
@@ -135,7 +148,7 @@ int openat(int directory, const char *path, int flags, ...) {
     REAL(int, "openat", int, const char *, int, ...);
     mode_t mode = 0;
     MODE(flags, mode)
-    opened(path, flags);
+    opened(directory, path, flags);
     return real(directory, path, flags, mode);
 }
 
@@ -143,7 +156,7 @@ int openat64(int directory, const char *path, int flags, ...) {
     REAL(int, "openat64", int, const char *, int, ...);
     mode_t mode = 0;
     MODE(flags, mode)
-    opened(path, flags);
+    opened(directory, path, flags);
     return real(directory, path, flags, mode);
 }
 
@@ -224,22 +237,42 @@ int ftruncate64(int file, off_t size) {
 
 int ftruncate(int file, off_t size) { return ftruncate64(file, size); }
 
+static void renamed(int from_directory, const char *from, int to_directory, const char *to) {
+    char old[PATH_MAX], new[PATH_MAX];
+    if (!place_of(from_directory, from, old) || !place_of(to_directory, to, new)) return;
+    if (is_last("rename")) raise(SIGKILL);
+    note('R', 0, old, new);
+}
+
 int rename(const char *from, const char *to) {
     REAL(int, "rename", const char *, const char *);
-    if (is_below(from)) {
-        if (is_last("rename")) raise(SIGKILL);
-        note('R', 0, from, to);
-    }
+    renamed(AT_FDCWD, from, AT_FDCWD, to);
     return real(from, to);
+}
+
+int renameat(int from_directory, const char *from, int to_directory, const char *to) {
+    REAL(int, "renameat", int, const char *, int, const char *);
+    renamed(from_directory, from, to_directory, to);
+    return real(from_directory, from, to_directory, to);
+}
+
+static void unlinked(int directory, const char *path) {
+    char place[PATH_MAX];
+    if (!place_of(directory, path, place)) return;
+    if (is_last("unlink")) raise(SIGKILL);
+    note('U', 0, place, "");
 }
 
 int unlink(const char *path) {
     REAL(int, "unlink", const char *);
-    if (is_below(path)) {
-        if (is_last("unlink")) raise(SIGKILL);
-        note('U', 0, path, "");
-    }
+    unlinked(AT_FDCWD, path);
     return real(path);
+}
+
+int unlinkat(int directory, const char *path, int flags) {
+    REAL(int, "unlinkat", int, const char *, int);
+    unlinked(directory, path);
+    return real(directory, path, flags);
 }
 
 int mkdir(const char *path, mode_t mode) {

@@ -1,0 +1,191 @@
+"""Records what a real broker asks of its files under load, and cuts the power at many places of the record.
+
+For each place a directory is made in which everything is that was synced, and of the rest whatever may be
+there. The broker's own recovery reads it, and what clients had been told by then must be true. That the syncs
+matter is tried as well: with those of files, or of directories, left out of the record, something must be
+lost.
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.crash.checking import check  # noqa: E402
+from tests.crash.load import Load, name_of  # noqa: E402
+from tests.crash.load import Told as Asked  # noqa: E402
+from tests.crash.powerless import Call, Files, calls  # noqa: E402
+from tests.crash.recording import built, why_impossible  # noqa: E402
+from tests.crash.told import Told  # noqa: E402
+from tests.integration.process import Broker  # noqa: E402
+from tests.sim.recovered import messages_in  # noqa: E402
+
+from warren.journal.page import PageError  # noqa: E402
+from warren.journal.recovery import recover  # noqa: E402
+from warren.metadata.machine import Metadata  # noqa: E402
+from warren.runtime.disk import DirectoryDisk  # noqa: E402
+from warren.store.message_store import StorePort  # noqa: E402
+from warren.store.recovery import OpeningWorld, open_store  # noqa: E402
+from warren.store.segment import SegmentError  # noqa: E402
+
+CUTS = 150
+LOAD_SECONDS = 2.0
+# Enough for something to be lost when syncs are left out.
+CUTS_WITHOUT_SYNCS = 40
+
+
+# Where recovery has not to wait for a disk, if there is such a place.
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+class LostError(Exception):
+    """What somebody was told is not true any more."""
+
+
+def main() -> int:
+    """Record, cut and compare; 0 if nothing was ever lost that should not be."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cuts", type=int, default=CUTS)
+    parser.add_argument("--seconds", type=float, default=LOAD_SECONDS)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    if reason := why_impossible():
+        print(f"{reason}: nothing is recorded")
+        print("0 passed, 0 failed, 1 skipped")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="warren-power-") as name:
+        folder = Path(name).resolve()
+        recorded = record(folder, options.seconds, options.seed)
+        failed = 0
+        for text in cut(recorded, folder, options.cuts, options.seed):
+            print(f"LOST    {text}")
+            failed += 1
+        for kind in ("file", "directory"):
+            found = next(
+                cut(recorded, folder, CUTS_WITHOUT_SYNCS, options.seed, forgotten=frozenset((kind,))), None
+            )
+            print(f"without the syncs of each {kind}: {found or 'nothing is lost, which proves nothing'}")
+            failed += found is None
+    print(f"{options.cuts + 2 - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+def record(folder: Path, seconds: float, seed: int) -> list[Call]:
+    """The calls of a broker that was busy for a while."""
+    data, log = folder / "data", folder / "log"
+    environment = {"LD_PRELOAD": str(built(folder)), "WARREN_RECORD": str(log), "WARREN_ROOT": str(data)}
+    data.mkdir()
+    broker = Broker(["--data-dir", str(data)], environment)
+    try:
+        broker.wait_ready()
+        asked = Asked()
+        check(broker.port, asked)
+        load = Load(broker.port, asked, random.Random(seed))
+        time.sleep(seconds)
+        broker.process.kill()
+        load.join()
+    finally:
+        broker.process.kill()
+        broker.process.communicate()
+    recorded = list(calls(log))
+    kinds = {kind: sum(call.kind == kind for call in recorded) for kind in "CWYRUM"}
+    print(f"{len(recorded)} calls: {kinds}")
+    return recorded
+
+
+def cut(
+    recorded: list[Call], folder: Path, count: int, seed: int, *, forgotten: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    """Cut the power `count` times; what was lost."""
+    chance = random.Random(seed)
+    told, files = Told(), Files(str(folder / "data"), forgotten)
+    # Half of the cuts come just after something was said to a client: that is when promises are new.
+    after_words = [at for at, call in enumerate(recorded) if call.kind == "S"]
+    places = [
+        chance.choice(after_words) if chance.random() < 0.5 else chance.randrange(len(recorded))
+        for _ in range(count)
+    ]
+    waiting = sorted(places, reverse=True)
+    for at, call in enumerate(recorded):
+        told.take(call)
+        files.take(call)
+        while waiting and waiting[-1] == at:
+            waiting.pop()
+            with tempfile.TemporaryDirectory(prefix="warren-cut-", dir=MEMORY) as name:
+                path = Path(name) / "data"
+                files.top.build(path, chance)
+                try:
+                    compare(path, told)
+                except (LostError, PageError, SegmentError) as error:
+                    yield f"call {at} of {len(recorded)}: {error}"
+
+
+def compare(data: Path, told: Told) -> None:
+    """Recover what is in `data`; LostError if it is not what clients were told."""
+    loop = asyncio.new_event_loop()
+    with ThreadPoolExecutor(1) as executor:
+        metadata = Metadata()
+        if (data / "metadata").exists():
+            with closing(DirectoryDisk(data / "metadata", loop, executor)) as disk:
+                damage = recover(disk, metadata)
+            if damage:
+                raise LostError(f"damage: {damage[0]}")
+        vhost = metadata.vhost("/")
+        queues = vhost.topology.queues if vhost else {}
+        compare_queues(set(queues), told)
+        numbers = {queue.number: name for name, queue in queues.items()}
+        world = OpeningWorld(
+            random_octets=random.randbytes, has_queue=numbers.__contains__, progress=lambda *_: None
+        )
+        found: dict[str, list[bytes]] = defaultdict(list)
+        for path in (data / "vhosts").glob("*"):
+            with closing(DirectoryDisk(path, loop, executor)) as disk:
+                recovered = open_store(disk, StorePort(), world)
+                if recovered.damage:
+                    raise LostError(f"damage: {recovered.damage[0]}")
+                for number in recovered.queues:
+                    found[numbers[number]] += [message.body for _, message in messages_in(recovered, number)]
+        compare_messages(found, told)
+    loop.close()
+
+
+def compare_queues(there: set[str], told: Told) -> None:
+    """Those that were declared exist, and none else."""
+    if missing := told.declared - told.deleting - there:
+        raise LostError(f"declared and not there: {sorted(missing)[:3]}")
+    if back := there & told.deleted:
+        raise LostError(f"deleted and there again: {sorted(back)[:3]}")
+    if strange := there - told.asked:
+        raise LostError(f"never asked for: {sorted(strange)[:3]}")
+
+
+def compare_messages(found: dict[str, list[bytes]], told: Told) -> None:
+    """Those that were confirmed and not acknowledged are there, whole and in order, and none else."""
+    for queue, sent in told.sent.items():
+        bodies = found[queue]
+        confirmed = {body for body, is_confirmed in sent.items() if is_confirmed}
+        missing = confirmed - told.acknowledged[queue] - set(bodies)
+        if missing:
+            raise LostError(f"{queue}: confirmed and not there: {sorted(map(name_of, missing))[:3]}")
+        if len(bodies) != len(set(bodies)) or not set(bodies) <= sent.keys():
+            raise LostError(f"{queue}: something is there twice, or was never sent")
+        numbers = defaultdict(list)
+        for who, number in map(name_of, bodies):
+            numbers[who].append(number)
+        if any(each != sorted(each) for each in numbers.values()):
+            raise LostError(f"{queue}: not in order")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
