@@ -16,6 +16,8 @@ QUEUES = tuple(f"queue {number}" for number in range(4))
 # Large enough for a few segments to be filled in a second or two.
 BODY_SIZES = (10, 1_000, 60_000, 200_000)
 PREFETCH = 20
+# Each of them is looked at after each kill.
+DECLARED_MAX = 200
 # A message: who published it, and as which of its own.
 Name = tuple[int, int]
 
@@ -117,8 +119,9 @@ class Load:
             channel.queue_declare(name, durable=True, arguments={"x-max-length": told.next[-1]})
             channel.queue_bind(name, "amq.topic", name)
             told.declared.add(name)
-            if chance.random() < 0.5:
-                name = chance.choice(sorted(told.declared - told.deleting))
+            there = sorted(told.declared - told.deleting)
+            if chance.random() < 0.5 or len(there) > DECLARED_MAX:
+                name = chance.choice(there)
                 told.deleting.add(name)
                 channel.queue_delete(name)
                 told.deleted.add(name)
