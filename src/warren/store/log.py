@@ -55,13 +55,13 @@ class Log:
         random_octets: Callable[[int], bytes],
         number: int = 0,
     ) -> None:
-        """Go on behind `segments`, which are all sealed, or behind `number` if there are none.
+        """Go on behind `segments`, which are all sealed, and behind `number`.
 
         `begin` makes the one that is written to; without it, that is made when something is appended.
         """
         self.segments = segments
         self._random_octets = random_octets
-        self.last = Segment(max(segments, default=number), 0)
+        self.last = Segment(max(number, *segments, 0), 0)
         # Where the batch that was finished last ends.
         self.written = 0
         self._seed = 0

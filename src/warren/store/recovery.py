@@ -28,6 +28,7 @@ from warren.store.segment import (
     Segment,
     SegmentError,
     seed_of,
+    was_begun,
 )
 from warren.store.stores import TRANSIENT_SEGMENTS_FROM
 
@@ -61,7 +62,7 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
     reading = _Reading(disk, world, {name: size for name, size in names.items() if name.endswith(SUFFIX)})
     reading.read_all()
     spares = [name for name, size in names.items() if name.startswith(SPARE_PREFIX) and size == SEGMENT_SIZE]
-    log = Log(reading.segments, spares, world.random_octets)
+    log = Log(reading.segments, spares, world.random_octets, reading.damaged_number)
     disk.perform([*reading.seal(), *log.begin()])
     reading.fill()
     store = MessageStore(disk, log, port, reading.lanes)
@@ -88,6 +89,8 @@ class _Reading:
         self.damage: list[SegmentError] = []
         self.lanes: dict[tuple[int, int], Lane] = {}
         self.queues: dict[int, dict[int, Found]] = {}
+        # The last segment that has a damaged head, and is left as it is: its number is not used again.
+        self.damaged_number = 0
         # Segments whose records end without a seal.
         self._unsealed: list[Segment] = []
 
@@ -106,8 +109,9 @@ class _Reading:
                 raise
             except SegmentError as error:
                 # The last one may have been made, and never begun.
-                if number != numbers[-1]:
+                if number != numbers[-1] or was_begun(octets, number):
                     self.damage.append(error)
+                    self.damaged_number = number
                 continue
             self.segments[number] = segment
             self._read_segment(segment, octets)

@@ -77,6 +77,17 @@ def encode_head(number: int, salt: bytes) -> bytes:
     return head + checksum.to_bytes(4, "big")
 
 
+def was_begun(head: bytes, number: int) -> bool:
+    """Whether segment `number` was written to, of which the first octets are `head`.
+
+    A file that was only made is zero; one that was only given another name has its old head.
+    """
+    if not any(head[:HEAD_SIZE]) or len(head) < HEAD_SIZE:
+        return False
+    is_intact = checksum_of(head[:_CHECKSUM_AT]) == int.from_bytes(head[_CHECKSUM_AT:HEAD_SIZE], "big")
+    return not is_intact or int.from_bytes(head[8:12], "big") == number
+
+
 def seed_of(head: bytes, number: int) -> int:
     """What the checksums of the records behind `head` start from.
 

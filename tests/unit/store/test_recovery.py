@@ -11,10 +11,10 @@ from tests.sim.recovered import messages_in
 from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX
 from warren.model.confirmation import Confirmation
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
-from warren.store.disk import Create, Sync, Write
+from warren.store.disk import Create, Sync, SyncDirectory, Write
 from warren.store.message_store import StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_store
-from warren.store.segment import NewerFormatError, SegmentError
+from warren.store.segment import HEAD_SIZE, NewerFormatError, SegmentError, encode_head
 from warren.wire.properties import BasicProperties
 
 FIRST = "00000001.segment"
@@ -196,6 +196,36 @@ def test_a_damaged_head_costs_its_segment_and_is_reported() -> None:
     assert [str(error) for error in recovered.damage] == [
         f"{FIRST}, octet 0: this is no segment of a message store"
     ]
+
+
+def test_a_damaged_head_of_the_last_segment_is_reported_and_the_file_left_as_it_is() -> None:
+    there = disk()
+    written(there, b"first")
+    opened(there)
+    last = max(there.names())
+    there.flip_bit(last, 14)
+    before = there.read(last, 0, 1000)
+    recovered = opened(there)
+    [damage] = recovered.damage
+    assert (damage.name, damage.at) == (last, 0)
+    assert bodies(recovered) == [b"first"]
+    store = recovered.store
+    store.append(published(b"second"), store.lane(1, 0), 1)
+    store.commit()
+    there.advance()
+    assert there.read(last, 0, 1000) == before
+    assert bodies(opened(there)) == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("head", [bytes(HEAD_SIZE), encode_head(1, bytes(8))])
+def test_a_last_segment_that_was_never_begun_is_no_damage(head: bytes) -> None:
+    there = disk()
+    written(there, b"first")
+    there.perform([Create("00000009.segment", SEGMENT_SIZE), Write("00000009.segment", 0, [head])])
+    there.perform([SyncDirectory(), Sync("00000009.segment")])
+    recovered = opened(there)
+    assert not recovered.damage
+    assert bodies(recovered) == [b"first"]
 
 
 def test_the_end_of_a_segment_without_its_seal_is_damage_when_another_follows() -> None:
