@@ -154,6 +154,10 @@ REMOVAL_RETRY_MS = 2_000
 # Octets of messages, with 128 for what each takes beside its body, that one queue may have in memory where it
 # can page: what is beyond is read from the disk again, which takes a microsecond for each small message.
 QUEUE_MEMORY_MAX = 16_777_216
+# How often that is halved as memory runs low: a queue has 4 KiB then, and a hundred thousand have 400 MB.
+QUEUE_MEMORY_STEPS = 12
+# Queues that let go of messages in one turn when they may have less: most have none to let go of.
+QUEUES_SHRUNK_PER_TURN = 8
 # Octets of messages that are brought back at once: more would take long turns, less more system calls.
 READ_AHEAD_SIZE = 131_072
 # And octets read for a message that does not lie behind the one read before it: most fit.

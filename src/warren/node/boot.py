@@ -97,7 +97,7 @@ class Node:
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
         alarms = Alarms(self.broker.server.block)
-        self._monitors = _monitors(alarms, self._clock, self._folder)
+        self._monitors = _monitors(alarms, self._clock, self._folder, self.broker.tree.press)
         self._managed = Managed(
             node_name=self.broker.name,
             cluster_name=self.broker.cluster_name,
@@ -227,9 +227,9 @@ def _journaling(config: Config, folder: Folder | None, clock: Clock) -> Journali
     return Journaling(folder.path, clock, is_damage_skipped=config.get(settings.SKIP_DAMAGE))
 
 
-def _monitors(alarms: Alarms, clock: Clock, folder: Folder | None) -> Monitors:
+def _monitors(alarms: Alarms, clock: Clock, folder: Folder | None, press: Callable[[int], None]) -> Monitors:
     machine = Machine()
-    monitors: list[Monitor] = [MemoryMonitor(alarms, machine, clock.now)]
+    monitors: list[Monitor] = [MemoryMonitor(alarms, machine, clock.now, press)]
     if folder is not None:
         monitors.append(DiskMonitor(alarms, machine, folder.path))
     return Monitors(monitors)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from warren.flow.alarms import Alarms, Level, Resource
+from warren.flow.budget import queue_memory
 from warren.limits import DISK_CHECK_MS_MAX, MEMORY_CHECK_MS_MAX, TRIM_MS
 from warren.node import settings
 from warren.node.config import Config
@@ -29,11 +30,16 @@ class Readings(Protocol):
 class MemoryMonitor:
     """This process's memory against vm_memory_high_watermark."""
 
-    def __init__(self, alarms: Alarms, readings: Readings, now: Callable[[], int]) -> None:
+    def __init__(
+        self, alarms: Alarms, readings: Readings, now: Callable[[], int], press: Callable[[int], None]
+    ) -> None:
         self._alarms = alarms
+        # Called with the octets that each queue may have, at each look.
+        self._press = press
         self._readings = readings
         self._now = now
         self._limit = 0
+        self._plenty = 0
         # When what is free inside the process may be given back again.
         self._trim_at = 0
 
@@ -44,6 +50,7 @@ class MemoryMonitor:
         if absolute is None or config.is_set(settings.MEMORY_RELATIVE):
             absolute = int(total * config.get(settings.MEMORY_RELATIVE))
         self._limit = absolute
+        self._plenty = int(absolute * config.get(settings.PAGING_RATIO))
         logger.info("publishers wait above %d MiB of memory, of %d MiB", self._limit // _MIB, total // _MIB)
         if self._limit >= total:
             logger.warning("that is all the memory there is: the alarm would come too late")
@@ -61,6 +68,7 @@ class MemoryMonitor:
             self._trim_at = now + TRIM_MS
             self._readings.give_back()
             level = self._level() or level
+        self._press(queue_memory(level.octets, self._plenty, level.limit))
         if self._alarms.measured(level):
             used, limit = level.octets // _MIB, level.limit // _MIB
             if level.is_low:

@@ -12,7 +12,7 @@ NAMES = (
     "background_gc_enabled", "background_gc_target_interval", "default_worker_pool_size", "sysmon_handler",
     "socket_writer", "raft", "quorum_queue", "classic_queue", "aws",
     "message_store_shutdown_timeout", "vm_memory_calculation_strategy", "khepri_default_timeout",
-    "vm_memory_high_watermark_paging_ratio", "memory_monitor_interval",
+    "memory_monitor_interval",
     "queue_index_embed_msgs_below",
     "queue_leader_locator", "queue_master_locator", "reverse_dns_lookups",
     # Listening.

@@ -170,6 +170,10 @@ MEMORY_RELATIVE = Setting(
 MEMORY_ABSOLUTE: Setting[int | None] = Setting(
     "vm_memory_high_watermark.absolute", None, size, "memory above which they wait, unless a share is set"
 )
+PAGING_RATIO = Setting(
+    "vm_memory_high_watermark_paging_ratio", 0.5, fraction,
+    "share of that memory above which queues have less of it",
+)  # fmt: skip
 MEMORY_TOTAL: Setting[int | None] = Setting(
     "total_memory_available_override_value", None, size, "the memory of which shares are taken"
 )

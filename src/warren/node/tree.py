@@ -107,6 +107,11 @@ class Tree:
         error = await self._vhosts[name].supervisor.revive()
         return "" if error is None else str(error)
 
+    def press(self, octets: int) -> None:
+        """Have no queue hold more than `octets` of messages in memory, where it can do without."""
+        if self.storage is not None:
+            self.storage.press(octets)
+
     def views(self) -> list[VhostView]:
         """How every virtual host is."""
         return [vhost.view() for vhost in self._vhosts.values()]

@@ -92,7 +92,8 @@ class ClassicQueue(Queue):
 
     def shrink(self) -> None:
         """Have no more in memory than a queue may now."""
-        self._ready.shrink()
+        if not self.is_deleted:
+            self._ready.shrink()
 
     @property
     def paged_count(self) -> int:

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from warren.flow.alarms import Alarms
-from warren.limits import DISK_CHECK_MS_MAX, LEVEL_CHECK_MS_MIN, MEMORY_CHECK_MS_MAX
+from warren.limits import (
+    DISK_CHECK_MS_MAX,
+    LEVEL_CHECK_MS_MIN,
+    MEMORY_CHECK_MS_MAX,
+    QUEUE_MEMORY_MAX,
+    QUEUE_MEMORY_STEPS,
+)
 from warren.node.config import Config
 from warren.node.config_file import Entry
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitors
@@ -54,6 +60,7 @@ class Told:
 
     def __init__(self) -> None:
         self.reason = ""
+        self.allowed: list[int] = []
         self.alarms = Alarms(self.tell)
         self.now = 0
         self.readings = Readings()
@@ -62,7 +69,7 @@ class Told:
         self.reason = reason
 
     def memory(self, **entries: str) -> MemoryMonitor:
-        monitor = MemoryMonitor(self.alarms, self.readings, lambda: self.now)
+        monitor = MemoryMonitor(self.alarms, self.readings, lambda: self.now, self.allowed.append)
         monitor.configure(config(**entries))
         return monitor
 
@@ -96,6 +103,17 @@ def test_the_limit_of_memory(entries: dict[str, str], limit: int) -> None:
     told.readings.used = limit + 1
     monitor.look()
     assert told.reason == "low on memory"
+
+
+def test_queues_may_have_less_the_less_memory_is_left() -> None:
+    told = Told()
+    monitor = told.memory(vm_memory_high_watermark_paging_ratio="0.75")
+    for used in (0, 3 * GB, 3 * GB + GB // 2, 4 * GB, 9 * GB):
+        told.readings.used = used
+        monitor.look()
+    half_way = QUEUE_MEMORY_MAX >> QUEUE_MEMORY_STEPS // 2
+    least = QUEUE_MEMORY_MAX >> QUEUE_MEMORY_STEPS
+    assert told.allowed == [QUEUE_MEMORY_MAX, QUEUE_MEMORY_MAX, half_way, least, least]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from tests.unit.node.test_broker import connect, frame, say
 
+from warren.limits import QUEUE_MEMORY_MAX, QUEUES_SHRUNK_PER_TURN
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
 from warren.metadata.records import QueueRecord
+from warren.model.message import BODY_END, NO_PROPERTIES, Message, encode_address
 from warren.node.broker import Broker
 from warren.node.config import Config
 from warren.node.journaling import Journaling
@@ -75,6 +77,32 @@ def test_its_clients_are_told_its_own_queues_end_and_the_others_are_there_again(
         assert not first.vhost.queues
         assert list(second.vhost.queues) == list(records(broker, "v")) == ["kept"]
         assert connect(broker, "v").is_open
+
+    within(tmp_path, work)
+
+
+def test_queues_let_go_of_messages_when_memory_runs_low_and_have_them_again(tmp_path: Path) -> None:
+    async def work(broker: Broker) -> None:
+        names = [f"q{number}" for number in range(2 * QUEUES_SHRUNK_PER_TURN)]
+        client = connect(broker)
+        declared = b"".join(frame(QueueDeclare(0, name), 1) for name in names)
+        say(client, frame(ChannelOpen(), 1) + declared)
+        await until(lambda: names[-1] in broker.server.domains["/"].vhost.queues)
+        queues = [broker.server.domains["/"].vhost.queues[name] for name in names]
+        bodies = [b"%d" % number * 1_000 for number in range(10)]
+        for queue in queues:
+            for body in bodies:
+                queue.publish(
+                    Message(encode_address("", queue.name), NO_PROPERTIES, body + BODY_END, 0), None, 0
+                )
+        assert not any(queue.paged_count for queue in queues)
+        broker.tree.press(4_096)
+        # What is transient is written first, and then let go of.
+        await until(lambda: all(queue.paged_count for queue in queues))
+        broker.tree.press(QUEUE_MEMORY_MAX)
+        for queue in queues:
+            assert [queue.get().message.body for _ in bodies] == bodies  # type: ignore[union-attr]
+            assert not queue.paged_count
 
     within(tmp_path, work)
 
