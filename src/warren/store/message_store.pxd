@@ -4,6 +4,8 @@ from libc.stdint cimport int64_t, uint64_t
 from warren.model.confirmation cimport Confirmation
 from warren.model.message cimport StoredMessage
 from warren.store.lane cimport Lane
+from warren.store.log cimport Log
+from warren.store.segment cimport Segment
 
 cdef int _SEGMENT_SHIFT
 cdef Py_ssize_t _PENDING_SIZE_MAX
@@ -13,7 +15,7 @@ cdef Py_ssize_t _REFERENCE_SIZE
 @cython.final
 cdef class MessageStore:
     cdef object _disk
-    cdef object _log
+    cdef Log _log
     cdef dict _segments
     cdef object _port
     cdef bint _is_announced
@@ -38,6 +40,7 @@ cdef class MessageStore:
     cpdef append(self, StoredMessage message, Lane lane, uint64_t position)
     cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
     cpdef release(self, StoredMessage message, Lane lane, uint64_t position)
+    @cython.locals(segment=Segment)
     cpdef release_at(self, uint64_t location, Lane lane, uint64_t position)
     cpdef reached(self, Lane lane, uint64_t position)
     cdef _announce(self)

@@ -1,13 +1,13 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cimport cython
-from warren.model.message cimport StoredMessage, new_stored_message
+from warren.model.message cimport StoredMessage, new_stored_message, published_at_of
 
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _REFERENCE_SIZE
 cdef Py_ssize_t _FIXED_SIZE
 
-@cython.locals(address=bytes, property_list=bytes, rest=bytes, checksum=uint32_t, size=Py_ssize_t)
+@cython.locals(address=bytes, property_list=bytes, fixed=bytes, rest=bytes, checksum=uint32_t)
 cpdef bytes encode_message_head(StoredMessage message, bytes references, uint32_t seed)
 @cython.locals(parts=Py_ssize_t)
 cpdef Py_ssize_t message_record_size(StoredMessage message, bytes references)

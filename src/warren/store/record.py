@@ -17,9 +17,11 @@ All integers are big-endian. A queue goes by the number that the metadata gave i
 position is the place of the message in its queue, with the priority level in the highest octet.
 """
 
+from struct import Struct
+
 from google_crc32c import extend
 
-from warren.model.message import StoredMessage, new_stored_message
+from warren.model.message import StoredMessage, new_stored_message, published_at_of
 
 VERSION = 1
 
@@ -34,6 +36,8 @@ REFERENCE_SIZE = 12
 RUN_SIZE = 20
 # The body of a MESSAGE up to its references.
 _FIXED_SIZE = 20
+_FIXED = Struct(">BQBBHII")
+_HEAD = Struct(">II")
 
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
@@ -57,22 +61,18 @@ def encode_message_head(message: StoredMessage, references: bytes, seed: int) ->
     """The record of `message` with its encoded `references`, up to its content, which follows on the disk."""
     address = message.address
     property_list = message.property_list
-    rest = b"".join(
-        (
-            b"\x01",
-            message.published_at.to_bytes(8, "big"),
-            bytes((message.flags, message.priority)),
-            len(address).to_bytes(2, "big"),
-            len(property_list).to_bytes(4, "big"),
-            (len(references) // _REFERENCE_SIZE).to_bytes(4, "big"),
-            references,
-            address,
-            property_list,
-        )
+    fixed = _FIXED.pack(
+        MESSAGE,
+        published_at_of(message),
+        message.flags,
+        message.priority,
+        len(address),
+        len(property_list),
+        len(references) // _REFERENCE_SIZE,
     )
+    rest = b"".join((fixed, references, address, property_list))
     checksum: int = extend(extend(seed, rest), message.content)
-    size = len(rest) - 1 + len(message.content)
-    return size.to_bytes(4, "big") + checksum.to_bytes(4, "big") + rest
+    return _HEAD.pack(len(rest) - 1 + len(message.content), checksum) + rest
 
 
 def message_record_size(message: StoredMessage, references: bytes) -> int:

@@ -1,0 +1,37 @@
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from warren.model.message cimport StoredMessage
+from warren.store.record cimport encode_message_head, message_record_size
+from warren.store.segment cimport Segment
+
+cdef Py_ssize_t _HEAD_SIZE
+cdef Py_ssize_t _SEAL_SIZE
+cdef Py_ssize_t _BEGIN_SIZE
+cdef int _SEGMENT_SHIFT
+
+@cython.final
+cdef class Log:
+    cdef readonly dict segments
+    cdef readonly Segment last
+    cdef readonly uint64_t written
+    cdef object _random_octets
+    cdef uint32_t _seed
+    cdef list _spares
+    cdef int64_t _spares_made
+    cdef list _steps
+    cdef list _chunks
+    cdef int64_t _start
+    cdef list _sealed
+    cdef list _retired
+
+    @cython.locals(content=bytes, size=int64_t, last=Segment)
+    cpdef append_message(self, StoredMessage message, bytes references)
+    cpdef append_parts(self, int kind, list parts)
+    @cython.locals(last=Segment)
+    cdef _make_room(self, int64_t size)
+    cdef _roll(self, int64_t size)
+    cdef _open_next(self, int64_t size)
+    cdef _add(self, bytes record)
+    cdef _write(self)
+    cdef _let_go(self, Segment segment)
