@@ -215,3 +215,23 @@ def test_a_queue_that_pages_hands_out_what_it_was_given_and_leaves_nothing_behin
     assert not simulation.stores.paging
     assert sum(simulation.erased.names().values()) <= (SPARE_SEGMENTS_MAX + 1) * SEGMENT_SIZE
     assert simulation.queue.paged_count == 0
+
+
+def test_a_message_expires_though_only_the_disk_has_it() -> None:
+    simulation = Simulation(0, None)
+    simulation.stores.queue_memory_max = 0
+    for number in range(300):
+        properties = BasicProperties(
+            delivery_mode=2, expiration=str(EXPIRATION_MS) if number == 250 else None
+        )
+        body = b"%d," % number + bytes(1_000)
+        message = StoredMessage(encode_address("", "q"), properties.encode_list(), body + BODY_END, 0)
+        message.flags = PERSISTENT | (HAS_EXPIRATION if number == 250 else 0)
+        simulation.queue.publish(message, None, 0)
+    simulation.settle_disks()
+    simulation.stores.tend()
+    assert simulation.queue.paged_count > 100
+    simulation.host.now = EXPIRATION_MS
+    simulation.queue.expire()
+    got = [number_of(simulation.queue.get()) for _ in range(simulation.queue.message_count)]
+    assert got == [number for number in range(300) if number != 250]

@@ -119,6 +119,19 @@ def test_a_message_in_many_queues_is_written_once() -> None:
     assert len({message.location for message in found}) == 1
 
 
+def test_messages_come_back_by_position_however_they_were_written_and_the_later_of_two_counts() -> None:
+    there = disk()
+    store = opened(there).store
+    lane = store.lane(1, 0)
+    for position, body in ((2, b"two"), (0, b"zero"), (1, b"one"), (0, b"zero anew")):
+        store.append(published(body), lane, position)
+        store.commit()
+        there.advance()
+    assert [(position, message.body) for position, message in messages_of(opened(there))] == [
+        (0, b"zero anew"), (1, b"one"), (2, b"two"),
+    ]  # fmt: skip
+
+
 def test_what_is_released_before_it_is_written_never_is() -> None:
     there = disk()
     store = opened(there).store
