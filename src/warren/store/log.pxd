@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t
 
 from warren.model.message cimport StoredMessage
 from warren.store.record cimport encode_message_head, message_record_size
@@ -14,9 +14,7 @@ cdef int _SEGMENT_SHIFT
 cdef class Log:
     cdef readonly dict segments
     cdef readonly Segment last
-    cdef readonly uint64_t written
     cdef object _random_octets
-    cdef uint32_t _seed
     cdef list _spares
     cdef int64_t _spares_made
     cdef list _steps

@@ -38,14 +38,12 @@ class Log:
         "_random_octets",
         "_retired",
         "_sealed",
-        "_seed",
         "_spares",
         "_spares_made",
         "_start",
         "_steps",
         "last",
         "segments",
-        "written",
     )
 
     def __init__(
@@ -62,9 +60,6 @@ class Log:
         self.segments = segments
         self._random_octets = random_octets
         self.last = Segment(max(number, *segments, 0), 0)
-        # Where the batch that was finished last ends.
-        self.written = 0
-        self._seed = 0
         # Files that can be used again, and the highest number that one of them has.
         self._spares = spares
         self._spares_made = max((int(name.removeprefix(SPARE_PREFIX)) for name in spares), default=0)
@@ -88,7 +83,7 @@ class Log:
         last = self.last
         message.location = (last.number << _SEGMENT_SHIFT) | last.size
         last.live += message.references
-        self._chunks.append(encode_message_head(message, references, self._seed))
+        self._chunks.append(encode_message_head(message, references, self.last.seed))
         self._chunks.append(content)
         last.size += size
 
@@ -100,7 +95,7 @@ class Log:
         for at in range(0, len(parts), step):
             body = b"".join(parts[at : at + step])
             self._make_room(_HEAD_SIZE + len(body))
-            self._add(encode(kind, body, self._seed))
+            self._add(encode(kind, body, self.last.seed))
 
     @property
     def location(self) -> int:
@@ -120,7 +115,6 @@ class Log:
         """The steps of this batch; none if nothing was appended and no segment retired."""
         if self._chunks:
             self._write()
-            self.written = self.location
         for segment in self._retired:
             self._let_go(segment)
         if self._retired:
@@ -138,14 +132,14 @@ class Log:
             self._roll(size)
         elif not self._chunks:
             self._start = last.size
-            self._add(encode(BATCH, b"", self._seed))
+            self._add(encode(BATCH, b"", self.last.seed))
 
     def _roll(self, size: int) -> None:
         """Seal the last segment and begin the next, with room for a record of `size`."""
         sealed = self.last
         if not self._chunks:
             self._start = sealed.size
-        self._add(encode(SEAL, b"", self._seed))
+        self._add(encode(SEAL, b"", self.last.seed))
         self._write()
         sealed.is_sealed = True
         # One that still holds messages is found dead by whoever releases the last of them.
@@ -165,10 +159,10 @@ class Log:
             self._steps.append(Create(self.last.name, capacity))
         self._steps.append(SyncDirectory())
         salt = self._random_octets(SALT_SIZE)
-        self._seed = self.last.seed = checksum_seed(number, salt)
+        self.last.seed = checksum_seed(number, salt)
         self._start = 0
         self._chunks.append(encode_head(number, salt))
-        self._add(encode(BATCH, b"", self._seed))
+        self._add(encode(BATCH, b"", self.last.seed))
 
     def _add(self, record: bytes) -> None:
         self._chunks.append(record)

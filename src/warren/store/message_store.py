@@ -290,7 +290,8 @@ class MessageStore:
             self._end_if_done()
             return
         self._retried = []
-        self.written = self._log.written
+        # Nothing is appended to the log while a job is under way.
+        self.written = self._log.location
         if self.failure is not None:
             self.failure = None
             self._port.recovered()
