@@ -92,8 +92,7 @@ class ClassicQueue(Queue):
 
     def shrink(self) -> None:
         """Have no more in memory than a queue may now."""
-        if not self.is_deleted:
-            self._ready.shrink()
+        self._ready.shrink()
 
     @property
     def paged_count(self) -> int:

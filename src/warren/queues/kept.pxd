@@ -35,6 +35,7 @@ cdef class KeptReady(Ready):
     cpdef Message drop(self)
     @cython.locals(delivery=Delivery, end=uint64_t, paged=PagedRow, recent=Ring)
     cpdef clear(self)
+    cdef bint _takes_too_much(self) except -1
     @cython.locals(message=Message)
     cdef Message _pop_first(self)
     cdef _begin_paging(self)

@@ -74,7 +74,7 @@ class KeptReady(Ready):
         if message.flags & self._kept:
             self._keep(message, self._base + self._places.count)
         Ready.push(self, message)
-        if self.octets + (self.count << _OVERHEAD_SHIFT) > self._stores.queue_memory_max:
+        if self._takes_too_much():
             self._begin_paging()
 
     def pop(self, queue: Queue) -> Delivery:
@@ -143,8 +143,7 @@ class KeptReady(Ready):
     def shrink(self) -> None:
         """Page out what is more than the queue may have in memory now, and has been written."""
         if self._paged is None:
-            size = self.octets + (self.count << _OVERHEAD_SHIFT)
-            if size <= self._stores.queue_memory_max or not self._places.count:
+            if not self._takes_too_much() or not self._places.count:
                 return
             self._begin_paging()
             self._unload()
@@ -172,6 +171,10 @@ class KeptReady(Ready):
         if self._recent is not None:
             return self._recent_base + self._recent.count
         return self._base + self._places.count
+
+    def _takes_too_much(self) -> bool:
+        """True if its messages, all in memory, take more of it than they may."""
+        return self.octets + (self.count << _OVERHEAD_SHIFT) > self._stores.queue_memory_max
 
     def _pop_first(self) -> Message:
         message = Ready._pop_first(self)

@@ -37,16 +37,17 @@ cdef class Scan:
     cdef LaneScan _last
     cdef tuple _key
 
-    @cython.locals(kind=cython.int, begin=Py_ssize_t, first=uint64_t, position=uint64_t, level=uint64_t, lane=LaneScan)
+    @cython.locals(kind=cython.int, begin=Py_ssize_t, key=uint64_t, first=uint64_t, lane=LaneScan)
     cpdef take(self, uint64_t segment, bytes octets, Py_ssize_t at, Py_ssize_t size)
     @cython.locals(
-        body_size=Py_ssize_t, expires=cython.int, begin=Py_ssize_t, position=uint64_t, level=uint64_t,
+        body_size=Py_ssize_t, expires=cython.int, begin=Py_ssize_t, key=uint64_t, position=uint64_t,
         lane=LaneScan, count=Py_ssize_t,
     )
     cdef _take_message(self, uint64_t location, bytes octets, Py_ssize_t at, Py_ssize_t size)
     @cython.locals(lane=LaneScan, key=tuple)
     cdef LaneScan _lane(self, uint64_t queue, uint64_t level)
 
+cdef uint64_t _position(uint64_t key) noexcept
 cpdef Lane released(LaneScan scan, uint64_t queue, uint64_t level)
 @cython.locals(position=uint64_t, first=uint64_t, end=uint64_t, place=Py_ssize_t, octets=int64_t)
 cpdef object remaining(LaneScan scan, Lane lane)

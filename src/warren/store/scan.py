@@ -72,19 +72,16 @@ class Scan:
             self._take_message((segment << _SEGMENT_SHIFT) | at, octets, at, size)
         elif kind == _RELEASE:
             for begin in range(at + _HEAD_SIZE, at + size, _RUN_SIZE):
-                first = uint64(octets, begin + 4)
-                level = first >> _LEVEL_SHIFT
-                lane = self._lane(uint32(octets, begin), level)
-                first -= level << _LEVEL_SHIFT
+                key = uint64(octets, begin + 4)
+                lane = self._lane(uint32(octets, begin), key >> _LEVEL_SHIFT)
+                first = _position(key)
                 lane.runs.append((first, first + uint64(octets, begin + 12)))
                 lane.segments.add(segment)
         elif kind == _REACHED:
             for begin in range(at + _HEAD_SIZE, at + size, _REFERENCE_SIZE):
-                position = uint64(octets, begin + 4)
-                level = position >> _LEVEL_SHIFT
-                lane = self._lane(uint32(octets, begin), level)
-                position -= level << _LEVEL_SHIFT
-                lane.reached = max(lane.reached, position)
+                key = uint64(octets, begin + 4)
+                lane = self._lane(uint32(octets, begin), key >> _LEVEL_SHIFT)
+                lane.reached = max(lane.reached, _position(key))
                 lane.segments.add(segment)
 
     def _take_message(self, location: int, octets: bytes, at: int, size: int) -> None:
@@ -92,10 +89,9 @@ class Scan:
         expires = octets[at + _HEAD_SIZE + 8] & _HAS_EXPIRATION
         begin = first_reference(at)
         for _ in range(reference_count(octets, at)):
-            position = uint64(octets, begin + 4)
-            level = position >> _LEVEL_SHIFT
-            position -= level << _LEVEL_SHIFT
-            lane = self._lane(uint32(octets, begin), level)
+            key = uint64(octets, begin + 4)
+            lane = self._lane(uint32(octets, begin), key >> _LEVEL_SHIFT)
+            position = _position(key)
             count = len(lane.positions)
             if count and position <= lane.positions[count - 1]:
                 lane.in_order = False
@@ -118,6 +114,11 @@ class Scan:
         return lane
 
 
+def _position(key: int) -> int:
+    """The position that stands with its level in `key`."""
+    return key - (key >> _LEVEL_SHIFT << _LEVEL_SHIFT)
+
+
 def released(scan: LaneScan, queue: int, level: int) -> Lane:
     """The lane of `scan` as it was."""
     lane = Lane(queue, level)
@@ -132,28 +133,30 @@ def remaining(scan: LaneScan, lane: Lane) -> Found:
     positions, locations = array("Q"), array("Q")
     if not scan.in_order:
         _put_in_order(scan)
-    runs = iter(lane.runs())
-    first, end = next(runs, _NO_RUN)
+    runs = lane.runs()
+    ahead = iter(runs)
+    first, end = next(ahead, _NO_RUN)
+    expires = set(scan.expiring)
+    expiring = []
     octets = 0
     for place in range(len(scan.positions)):
         position = scan.positions[place]
         while position >= end:
-            first, end = next(runs, _NO_RUN)
+            first, end = next(ahead, _NO_RUN)
         if position < first:
             positions.append(position)
             locations.append(scan.locations[place])
             octets += scan.sizes[place]
-    expiring = set(scan.expiring)
-    known = list(zip(positions, locations, strict=True)) if expiring else []
-    all_runs = lane.runs()
-    ends = [lane.reached, all_runs[-1][1] if all_runs else 0]
+            if position in expires:
+                expiring.append((position, scan.locations[place]))
+    ends = [lane.reached, runs[-1][1] if runs else 0]
     if len(scan.positions):
         ends.append(scan.positions[-1] + 1)
     return Found(
         positions=positions,
         locations=locations,
         octets=octets,
-        expiring=[entry for entry in known if entry[0] in expiring],
+        expiring=expiring,
         reached=lane.reached,
         end=max(ends),
     )
