@@ -16,14 +16,13 @@ import shutil
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from warren.flow.credit import Credit
-from warren.limits import QUEUE_MEMORY_MAX, QUEUES_SHRUNK_PER_TURN
+from warren.limits import QUEUE_MEMORY_MAX
 from warren.metadata.machine import Metadata
-from warren.queues.classic import ClassicQueue
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.folder import make_folder
 from warren.runtime.randomness import random_octets
@@ -62,10 +61,6 @@ class Keeping:
     transient: "_Shelf"
     # How long it took to open it.
     seconds: float
-    # The queues that it is for, by name; none before they live.
-    queues: dict[str, ClassicQueue] = field(default_factory=dict)
-    # Those that are still to let go of messages.
-    shrinking: list[ClassicQueue] = field(default_factory=list)
 
     @cached_property
     def stores(self) -> Stores:
@@ -95,7 +90,7 @@ class Storage:
         self._open: dict[str, Keeping] = {}
         self._tending = Periodic(self._loop, _TEND_S, self._tend)
         # Octets of messages that a queue may have in memory.
-        self._queue_memory = QUEUE_MEMORY_MAX
+        self.queue_memory = QUEUE_MEMORY_MAX
         # Directories that were deleted since the start, so that none has the name of another.
         self._deleted = 0
 
@@ -138,8 +133,8 @@ class Storage:
             if is_doubted:
                 disk.doubt()
             recovered = open_store(disk, port, world)
-            transient = self._erased(path / _TRANSIENT, _LoopPort(self._loop, name, failed))
             (path / _NAME).write_text(name + "\n", "utf-8", "surrogateescape")
+            transient = self._erased(path / _TRANSIENT, _LoopPort(self._loop, name, failed))
         except BaseException:
             disk.close()
             raise
@@ -165,9 +160,8 @@ class Storage:
         self._open[name] = keeping
         keeping.persistent.port.credit = keeping.transient.port.credit = domain.credit
         recovered = keeping.recovered
-        keeping.stores.queue_memory_max = self._queue_memory
+        keeping.stores.queue_memory_max = self.queue_memory
         domain.keep_in(keeping.stores, recovered)
-        keeping.queues = domain.vhost.queues
         for damage in recovered.damage:
             logger.error(
                 "vhost '%s' runs without what is damaged: %s (in %s)", name, damage, self.path_of(name)
@@ -244,23 +238,10 @@ class Storage:
         await self.abandon(keeping)
 
     def press(self, octets: int) -> None:
-        """Have no queue hold more than `octets` of messages in memory."""
-        is_less = octets < self._queue_memory
-        self._queue_memory = octets
+        """Let no queue have more than `octets` of messages in memory, of what comes from here on."""
+        self.queue_memory = octets
         for keeping in self._open.values():
             keeping.stores.queue_memory_max = octets
-            if is_less and not keeping.shrinking:
-                self._shrink(keeping)
-
-    def _shrink(self, keeping: Keeping) -> None:
-        """Have some more queues let go of what they may not hold any more, turn by turn."""
-        if not keeping.shrinking:
-            keeping.shrinking = list(keeping.queues.values())
-        for queue in keeping.shrinking[-QUEUES_SHRUNK_PER_TURN:]:
-            queue.shrink()
-        del keeping.shrinking[-QUEUES_SHRUNK_PER_TURN:]
-        if keeping.shrinking:
-            self._loop.call_soon(keeping.persistent.port.guard, partial(self._shrink, keeping))
 
     def _tend(self) -> None:
         for keeping in self._open.values():

@@ -14,9 +14,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 
 from warren.errors import ConnectionForced
-from warren.limits import CLOSED_PER_TURN, VHOST_PAUSES_MS, VHOST_RESTARTS_MAX, VHOST_WINDOW_MS
+from warren.limits import (
+    CLOSED_PER_TURN,
+    QUEUES_SHRUNK_PER_TURN,
+    VHOST_PAUSES_MS,
+    VHOST_RESTARTS_MAX,
+    VHOST_WINDOW_MS,
+)
 from warren.management.managed import VhostView
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
@@ -25,8 +32,8 @@ from warren.node.refusal import BootRefused
 from warren.node.storage import Keeping, Storage, is_full
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_octets
-from warren.runtime.supervisor import Hopeless, Intensity, NotYet, Supervisor
-from warren.session.connection import Connection
+from warren.runtime.supervisor import Hopeless, Intensity, NotYet, Supervisor, contain
+from warren.runtime.turns import in_pieces
 from warren.session.domain import Domain, DomainWorld
 from warren.session.server import Server
 from warren.store.segment import SegmentError
@@ -64,6 +71,8 @@ class Tree:
         self.storage: Storage | None = None
         # What is done beside: removals that are under way.
         self._tasks: set[asyncio.Task[None]] = set()
+        # Over when every queue has let go of what it may not hold any more.
+        self._shrinking: asyncio.Future[None] | None = None
 
     def add(self, name: str) -> None:
         """The virtual host `name` exists: have it live."""
@@ -91,16 +100,14 @@ class Tree:
 
         That begins when the change that caused it is complete.
         """
-        return self._close(
-            [
-                connection
-                for connection in self._world.server.connections
-                if connection.login is not None
-                and connection.domain is not None
-                and is_meant(connection.login.user, connection.domain.vhost.name)
-            ],
-            reason,
-        )
+        closes: list[Callable[[], None]] = [
+            partial(connection.close, ConnectionForced(reason))
+            for connection in self._world.server.connections
+            if connection.login is not None
+            and connection.domain is not None
+            and is_meant(connection.login.user, connection.domain.vhost.name)
+        ]
+        return in_pieces(closes, CLOSED_PER_TURN, self._world.later)
 
     async def start(self, name: str) -> str:
         """Start the virtual host `name` if it is down; answers what is in the way, if anything."""
@@ -109,8 +116,13 @@ class Tree:
 
     def press(self, octets: int) -> None:
         """Have no queue hold more than `octets` of messages in memory, where it can do without."""
-        if self.storage is not None:
-            self.storage.press(octets)
+        if self.storage is None:
+            return
+        is_less = octets < self.storage.queue_memory
+        self.storage.press(octets)
+        if is_less and (self._shrinking is None or self._shrinking.done()):
+            shrinks = [shrink for vhost in self._vhosts.values() for shrink in vhost.shrinks()]
+            self._shrinking = in_pieces(shrinks, QUEUES_SHRUNK_PER_TURN, self._world.later)
 
     def views(self) -> list[VhostView]:
         """How every virtual host is."""
@@ -126,21 +138,6 @@ class Tree:
             await self.storage.close()
         for vhost in self._vhosts.values():
             vhost.close()
-
-    def _close(self, meant: list[Connection], reason: str) -> "asyncio.Future[None]":
-        closed = asyncio.get_running_loop().create_future()
-
-        def close(_: int) -> None:
-            for connection in meant[-CLOSED_PER_TURN:]:
-                connection.close(ConnectionForced(reason))
-            del meant[-CLOSED_PER_TURN:]
-            if meant:
-                self._world.later(close)
-            else:
-                closed.set_result(None)
-
-        self._world.later(close)
-        return closed
 
     def _beside(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -193,6 +190,11 @@ class _Vhost:
                 self.supervisor.down(self._judged(error))
         else:
             storage.adopt(domain, keeping)
+
+    def shrinks(self) -> list[Callable[[], None]]:
+        """What has each of its queues let go of messages; an exception in that is a failure of all."""
+        queues = () if self._domain is None else self._domain.vhost.queues.values()
+        return [partial(contain, queue.shrink, self.supervisor.failed) for queue in queues]
 
     def view(self) -> VhostView:
         """How it is."""

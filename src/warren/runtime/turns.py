@@ -29,3 +29,22 @@ class Turns:
             self._waiting.popleft()
             if self._waiting:
                 asyncio.get_running_loop().call_soon(self._run)
+
+
+def in_pieces(
+    actions: list[Callable[[], None]], per_turn: int, later: Callable[[Callable[[int], None]], None]
+) -> "asyncio.Future[None]":
+    """Do all `actions`, `per_turn` of them in each turn from the next on; over when they are."""
+    over = asyncio.get_running_loop().create_future()
+
+    def do_some(_: int) -> None:
+        for action in actions[-per_turn:]:
+            action()
+        del actions[-per_turn:]
+        if actions:
+            later(do_some)
+        else:
+            over.set_result(None)
+
+    later(do_some)
+    return over
