@@ -116,7 +116,7 @@ class Killing:
         load.join()
 
     def _check(self, broker: Broker) -> None:
-        self.found += check(broker.port, self._told)
+        self.found += check(broker.port, self._told, self._chance)
         self.checks += 1
         assert not any("damaged" in line for line in broker.lines), "".join(broker.lines)
 

@@ -84,14 +84,15 @@ def main() -> int:
 def record(folder: Path, seconds: float, seed: int) -> list[Call]:
     """The calls of a broker that was busy for a while."""
     data, log = folder / "data", folder / "log"
+    chance = random.Random(seed)
     environment = {"LD_PRELOAD": str(built(folder)), "WARREN_RECORD": str(log), "WARREN_ROOT": str(data)}
     data.mkdir()
     broker = Broker(["--data-dir", str(data)], environment)
     try:
         broker.wait_ready()
         asked = Asked()
-        check(broker.port, asked)
-        load = Load(broker.port, asked, random.Random(seed))
+        check(broker.port, asked, chance)
+        load = Load(broker.port, asked, chance)
         time.sleep(seconds)
         broker.process.kill()
         load.join()
