@@ -4,14 +4,15 @@ Most of its messages do not fit into the memory that it may take, some are trans
 middle, and the disk is as slow as it likes.
 """
 
-import os
 import random
 
 import pytest
 from tests.sim.disk import SimulatedDisk
+from tests.sim.seeds import SEEDS
+from tests.sim.segments import make_small
 from tests.unit.queues.samples import Host, made
 
-from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX
+from warren.limits import SPARE_SEGMENTS_MAX
 from warren.model.message import (
     BODY_END,
     HAS_EXPIRATION,
@@ -28,8 +29,8 @@ from warren.store.segment import SegmentError
 from warren.store.stores import Stores
 from warren.wire.properties import BasicProperties
 
-SEEDS = int(os.environ.get("SEEDS", "1000"))
 STEPS = 80
+SEGMENT_SIZE = 2_000
 NUMBER = 7
 EXPIRATION_MS = 1_000
 
@@ -42,6 +43,11 @@ class Port(StorePort):
 
     def unreadable(self, error: OSError | SegmentError) -> None:
         raise AssertionError(error)
+
+
+@pytest.fixture(autouse=True)
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch, SEGMENT_SIZE)
 
 
 class Simulation:
@@ -195,14 +201,14 @@ def number_of(delivery: Delivery) -> int:
 
 
 @pytest.mark.parametrize("priority_max", [None, 3])
-@pytest.mark.parametrize("seed", range(SEEDS // 10))
+@pytest.mark.parametrize("seed", range(SEEDS // 2))
 def test_a_queue_is_after_a_power_cut_what_it_was_before(seed: int, priority_max: int | None) -> None:
     simulation = Simulation(seed, priority_max)
     simulation.run()
     simulation.cut_power()
 
 
-@pytest.mark.parametrize("seed", range(SEEDS // 10))
+@pytest.mark.parametrize("seed", range(SEEDS // 2))
 def test_a_queue_that_pages_hands_out_what_it_was_given_and_leaves_nothing_behind(seed: int) -> None:
     simulation = Simulation(seed, None, is_durable=seed % 2 == 0)
     simulation.run()

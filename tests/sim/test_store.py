@@ -4,21 +4,20 @@ What was confirmed and not released is there, at its place and unharmed; what wa
 synced is not; what is in between may be either; nothing else is ever there.
 """
 
-import os
 import random
 
 import pytest
 from tests.sim.disk import SimulatedDisk
 from tests.sim.recovered import messages_in
+from tests.sim.seeds import SEEDS
+from tests.sim.segments import make_small
 
 from warren.model.confirmation import Confirmation
 from warren.model.message import BODY_END, StoredMessage, encode_address
-from warren.store import log as log_module
 from warren.store.message_store import StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_store
 from warren.wire.properties import BasicProperties
 
-SEEDS = int(os.environ.get("SEEDS", "1000"))
 QUEUES = (1, 2, 3)
 STEPS = 120
 # Every other seed has segments that a few states of lanes fill, the others some messages in each.
@@ -170,8 +169,7 @@ class Simulation:
 def test_nothing_confirmed_is_lost_and_nothing_released_comes_back(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "SEGMENT_SIZE", SEGMENT_SIZES[seed % 2])
-    monkeypatch.setattr("warren.store.recovery.SEGMENT_SIZE", SEGMENT_SIZES[seed % 2])
+    make_small(monkeypatch, SEGMENT_SIZES[seed % 2])
     simulation = Simulation(seed)
     for _ in range(STEPS):
         simulation.step()
