@@ -177,5 +177,7 @@ JOURNAL_LOG_SIZE_MIN = 1_048_576
 JOURNAL_AHEAD_SIZE = 65_536
 # Octets of the state that are made at once, and lost with a flipped bit.
 JOURNAL_CHUNK_SIZE = 16_384
+# Exchanges, queues or bindings that stand in one entry of the state: some 16 KiB of short names.
+JOURNAL_ROWS_MAX = 256
 # A disk that failed is tried again so often at most, each time with the whole state.
 JOURNAL_RETRY_MS = 1_000

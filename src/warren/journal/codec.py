@@ -2,21 +2,31 @@
 
     entry │ JSON: [index, [name, {field: value, …}], …] │
 
-Octets and field tables stand in base64, a table as the wire has it, so that its values keep their types.
+Octets and field tables stand in base64, a table as the wire has it, so that its values keep their types. Of
+what is restored there is a row for each thing, which is read five times as fast as a command for each.
 """
 
 import dataclasses
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from warren.metadata import commands
 from warren.metadata.commands import Command, Json, PermissionCommand, VhostCommand
+from warren.metadata.records import NO_ARGUMENTS, BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Value, decode_table, encode_table
 
 _SIZE_OCTETS = 4
 
+# Where the arguments stand in the row of an exchange and of a queue.
+_EXCHANGE_ARGUMENTS_AT = 5
+_QUEUE_ARGUMENTS_AT = 4
+
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
+_from_json = json.JSONDecoder().decode
+
+R = TypeVar("R")
 Encode = Callable[[Any], Json]
 Decode = Callable[[Any], object]
 
@@ -28,13 +38,13 @@ class CodecError(Exception):
 def encode_entry(index: int, made: Iterable[Command]) -> bytes:
     """The commands that have the place `index` in the log."""
     entry = [index, *(_encoded(command) for command in made)]
-    return json.dumps(entry, separators=(",", ":")).encode("ascii")
+    return _to_json(entry).encode("ascii")
 
 
 def decode_entry(octets: bytes) -> tuple[int, list[Command]]:
     """What `encode_entry` was given; CodecError if these are not its octets."""
     try:
-        index, *made = json.loads(octets)
+        index, *made = _from_json(octets.decode("ascii"))
         return int(index), [_decoded(name, fields) for name, fields in made]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CodecError(f"no command that this version knows: {error}") from error
@@ -87,11 +97,67 @@ def _decode_table(value: str) -> Mapping[str, Value]:
     return decode_table(octets, _SIZE_OCTETS, len(octets))
 
 
+def _encode_exchanges(exchanges: Iterable[ExchangeRecord]) -> Json:
+    return [
+        [
+            exchange.name, exchange.type, exchange.durable, exchange.auto_delete, exchange.internal,
+            _encode_arguments(exchange.arguments), exchange.user,
+        ]
+        for exchange in exchanges
+    ]  # fmt: skip
+
+
+def _encode_queues(queues: Iterable[QueueRecord]) -> Json:
+    return [
+        [
+            queue.name, queue.durable, queue.auto_delete, queue.owner,
+            _encode_arguments(queue.arguments), queue.user, queue.number,
+        ]
+        for queue in queues
+    ]  # fmt: skip
+
+
+def _encode_bindings(bindings: Iterable[BindingRecord]) -> Json:
+    return [[*binding[:-1], _encode_octets(binding.arguments_octets)] for binding in bindings]
+
+
+def _decode_exchanges(rows: list[list[Any]]) -> tuple[ExchangeRecord, ...]:
+    return _with_arguments(ExchangeRecord, rows, _EXCHANGE_ARGUMENTS_AT)
+
+
+def _decode_queues(rows: list[list[Any]]) -> tuple[QueueRecord, ...]:
+    return _with_arguments(QueueRecord, rows, _QUEUE_ARGUMENTS_AT)
+
+
+def _decode_bindings(rows: list[list[Any]]) -> tuple[BindingRecord, ...]:
+    for row in rows:
+        row[-1] = b64decode(row[-1]) if row[-1] else b""
+    return tuple([BindingRecord(*row) for row in rows])
+
+
+def _encode_arguments(arguments: Mapping[str, Value]) -> Json:
+    return _encode_table(arguments) if arguments else ""
+
+
+def _with_arguments(make: Callable[..., R], rows: list[list[Any]], at: int) -> tuple[R, ...]:
+    """What `make` makes of each row, with the arguments that stand at `at`: those that are equal once."""
+    tables = {"": NO_ARGUMENTS}
+    for row in rows:
+        text = row[at]
+        if text not in tables:
+            tables[text] = _decode_table(text)
+        row[at] = tables[text]
+    return tuple([make(*row) for row in rows])
+
+
 # What is not a value of JSON, by its type.
 _CODECS: dict[object, tuple[Encode, Decode]] = {
     bytes: (_encode_octets, b64decode),
     tuple[str, ...]: (list, tuple),
     Mapping[str, Value]: (_encode_table, _decode_table),
+    tuple[ExchangeRecord, ...]: (_encode_exchanges, _decode_exchanges),
+    tuple[QueueRecord, ...]: (_encode_queues, _decode_queues),
+    tuple[BindingRecord, ...]: (_encode_bindings, _decode_bindings),
 }
 _AS_IT_IS: tuple[Encode, Decode] = (_same, _same)
 

@@ -1,22 +1,21 @@
 """All that survives, as the first part of a file; encoded piece by piece by whoever writes it.
 
 What exists is noted at once, which is quick, and made octets only when the octets are asked for: that takes
-a second for 100,000 queues, and happens in the thread that writes to the disk.
+a while for 100,000 queues, and happens in the thread that writes to the disk.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from warren.journal.codec import encode_entry
 from warren.journal.page import BATCH, ENTRY, STATE_END, encode_head, seed_of
-from warren.limits import JOURNAL_CHUNK_SIZE
+from warren.limits import JOURNAL_CHUNK_SIZE, JOURNAL_ROWS_MAX
 from warren.metadata.commands import (
-    Bind,
     Command,
-    DeclareExchange,
-    DeclareQueue,
     PutUser,
     PutVhost,
+    RestoreTopology,
     SetGlobalParameter,
     SetParameter,
     SetPermissions,
@@ -33,6 +32,8 @@ from warren.store.record import encode
 
 _DEFAULTS = frozenset(name for name, _, _ in DEFAULT_EXCHANGES)
 _NO_INDEX = 0
+
+R = TypeVar("R")
 
 
 class State:
@@ -57,8 +58,8 @@ class State:
         seed = self.seed
         waiting = [self._head]
         size = len(self._head)
-        for index, command in self._entries():
-            record = encode(ENTRY, encode_entry(index, (command,)), seed)
+        for command in self._entries():
+            record = encode(ENTRY, encode_entry(_NO_INDEX, (command,)), seed)
             waiting.append(record)
             size += len(record)
             if size >= JOURNAL_CHUNK_SIZE:
@@ -74,11 +75,10 @@ class State:
         self.size += len(piece)
         return piece
 
-    def _entries(self) -> Iterator[tuple[int, Command]]:
-        for command in self._commands:
-            yield _NO_INDEX, command
+    def _entries(self) -> Iterator[Command]:
+        yield from self._commands
         for contents in self._vhosts:
-            yield from contents.entries()
+            yield from contents.commands()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,21 +100,29 @@ class _Contents:
             bindings=list(topology.bindings()),
         )
 
-    def entries(self) -> Iterator[tuple[int, Command]]:
-        """What survives of it."""
+    def commands(self) -> Iterator[Command]:
+        """What makes that of it which survives."""
         vhost = self.vhost
-        exchanges = {exchange.name for exchange in self.exchanges if exchange.durable}
-        queues = {queue.name for queue in self.queues if queue.is_surviving}
-        for exchange in self.exchanges:
-            if exchange.name in exchanges and exchange.name not in _DEFAULTS:
-                yield _NO_INDEX, _declare_exchange(vhost, exchange)
-        for queue in self.queues:
-            if queue.name in queues:
-                yield queue.number, _declare_queue(vhost, queue)
-        for binding in self.bindings:
-            destinations = queues if binding.is_to_queue else exchanges
-            if binding.source in exchanges and binding.destination in destinations:
-                yield _NO_INDEX, _bind(vhost, binding)
+        exchanges = {exchange.name: exchange for exchange in self.exchanges if exchange.durable}
+        queues = {queue.name: queue for queue in self.queues if queue.is_surviving}
+        bindings = [
+            binding
+            for binding in self.bindings
+            if binding.source in exchanges
+            and binding.destination in (queues if binding.is_to_queue else exchanges)
+        ]
+        declared = [exchange for name, exchange in exchanges.items() if name not in _DEFAULTS]
+        for some_exchanges in _pieces(declared):
+            yield RestoreTopology(vhost=vhost, exchanges=some_exchanges)
+        for some_queues in _pieces(list(queues.values())):
+            yield RestoreTopology(vhost=vhost, queues=some_queues)
+        for some_bindings in _pieces(bindings):
+            yield RestoreTopology(vhost=vhost, bindings=some_bindings)
+
+
+def _pieces(rows: Sequence[R]) -> Iterator[tuple[R, ...]]:
+    for at in range(0, len(rows), JOURNAL_ROWS_MAX):
+        yield tuple(rows[at : at + JOURNAL_ROWS_MAX])
 
 
 def _vhost(vhost: Vhost) -> Iterable[Command]:
@@ -169,38 +177,3 @@ def _users(metadata: Metadata) -> Iterable[Command]:
             yield SetTopicPermissions(
                 user=name, vhost=vhost, exchange=exchange, write=topic.write, read=topic.read
             )
-
-
-def _declare_exchange(vhost: str, exchange: ExchangeRecord) -> Command:
-    return DeclareExchange(
-        vhost=vhost,
-        name=exchange.name,
-        type=exchange.type,
-        durable=True,
-        auto_delete=exchange.auto_delete,
-        internal=exchange.internal,
-        arguments=exchange.arguments,
-        user=exchange.user,
-    )
-
-
-def _declare_queue(vhost: str, queue: QueueRecord) -> Command:
-    return DeclareQueue(
-        vhost=vhost,
-        name=queue.name,
-        durable=True,
-        auto_delete=queue.auto_delete,
-        arguments=queue.arguments,
-        user=queue.user,
-    )
-
-
-def _bind(vhost: str, binding: BindingRecord) -> Command:
-    return Bind(
-        vhost=vhost,
-        source=binding.source,
-        destination=binding.destination,
-        is_to_queue=binding.is_to_queue,
-        routing_key=binding.routing_key,
-        arguments=binding.arguments,
-    )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Value
 
 # A value that JSON can hold.
@@ -298,6 +299,16 @@ class Unbind(VhostCommand):
     is_to_queue: bool = True
     routing_key: str = ""
     arguments: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreTopology(VhostCommand):
+    """Have what existed when this was noted, queues with their numbers; what is there already stays."""
+
+    vhost: str
+    exchanges: tuple[ExchangeRecord, ...] = ()
+    queues: tuple[QueueRecord, ...] = ()
+    bindings: tuple[BindingRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from warren.metadata.commands import (
     RemoveUser,
     RemoveVhost,
     Reply,
+    RestoreTopology,
     SetGlobalParameter,
     SetParameter,
     SetPermissions,
@@ -145,6 +146,7 @@ class Metadata:
         on(DeleteExclusiveQueues, self._deleting(Topology.delete_exclusive))
         on(Bind, self._in_vhost(lambda vhost, command: vhost.topology.bind(command)))
         on(Unbind, self._deleting(Topology.unbind))
+        on(RestoreTopology, self._in_vhost(lambda vhost, command: vhost.topology.restore(command)))
         on(ForgetTransient, self._forget_transient)
 
     def _on(self, command: type[C], handler: Callable[[C], Reply]) -> None:

@@ -23,6 +23,7 @@ from warren.metadata.commands import (
     DeleteQueue,
     Outcome,
     Reply,
+    RestoreTopology,
     Unbind,
 )
 from warren.metadata.events import (
@@ -88,7 +89,7 @@ class Topology:
         """Create an exchange; EXISTING if there is one of the name."""
         if command.name in self.exchanges:
             return EXISTING
-        exchange = ExchangeRecord(
+        record = ExchangeRecord(
             command.name,
             command.type,
             command.durable,
@@ -97,8 +98,7 @@ class Topology:
             command.arguments or NO_ARGUMENTS,
             command.user,
         )
-        self.exchanges[command.name] = exchange
-        self._notify(ExchangeDeclared(self.vhost, exchange))
+        self._add_exchange(record)
         return DONE
 
     def delete_exchange(self, command: DeleteExchange, is_cascading: bool = True) -> Reply:
@@ -114,7 +114,7 @@ class Topology:
         """Create a queue, which `number` is for if it survives; EXISTING if there is one of the name."""
         if command.name in self.queues:
             return EXISTING
-        queue = QueueRecord(
+        record = QueueRecord(
             command.name,
             command.durable,
             command.auto_delete,
@@ -123,10 +123,7 @@ class Topology:
             command.user,
             number if command.durable and command.owner is None else 0,
         )
-        self.queues[command.name] = queue
-        if queue.owner is not None:
-            self._exclusive.setdefault(queue.owner, {})[queue.name] = None
-        self._notify(QueueDeclared(self.vhost, queue))
+        self._add_queue(record)
         return DONE
 
     def delete_queue(self, command: DeleteQueue, is_cascading: bool = True) -> Reply:
@@ -146,15 +143,7 @@ class Topology:
 
     def bind(self, command: Bind) -> Reply:
         """Add a binding; MISSING if one of its ends is."""
-        destinations = self.queues if command.is_to_queue else self.exchanges
-        if command.source not in self.exchanges or command.destination not in destinations:
-            return MISSING
-        binding = binding_of(command)
-        if not self._from.add(binding.source, binding):
-            return EXISTING
-        self._to(binding).add(binding.destination, binding)
-        self._notify(BindingAdded(self.vhost, binding))
-        return DONE
+        return self._bind(binding_of(command))
 
     def unbind(self, command: Unbind, is_cascading: bool = True) -> Reply:
         """Remove a binding, and its source if that goes with its last one."""
@@ -162,6 +151,18 @@ class Topology:
         if not self._from.holds(binding.source, binding):
             return MISSING
         self._remove([binding], is_cascading=is_cascading)
+        return DONE
+
+    def restore(self, command: RestoreTopology) -> Reply:
+        """Have what is not there already; a binding is left out if one of its ends is missing."""
+        for exchange in command.exchanges:
+            if exchange.name not in self.exchanges:
+                self._add_exchange(exchange)
+        for queue in command.queues:
+            if queue.name not in self.queues:
+                self._add_queue(queue)
+        for binding in command.bindings:
+            self._bind(binding)
         return DONE
 
     def forget_transient(self) -> None:
@@ -229,6 +230,26 @@ class Topology:
             names.append(name)
             left -= 1
         return names, bindings
+
+    def _add_exchange(self, exchange: ExchangeRecord) -> None:
+        self.exchanges[exchange.name] = exchange
+        self._notify(ExchangeDeclared(self.vhost, exchange))
+
+    def _add_queue(self, queue: QueueRecord) -> None:
+        self.queues[queue.name] = queue
+        if queue.owner is not None:
+            self._exclusive.setdefault(queue.owner, {})[queue.name] = None
+        self._notify(QueueDeclared(self.vhost, queue))
+
+    def _bind(self, binding: BindingRecord) -> Reply:
+        destinations = self.queues if binding.is_to_queue else self.exchanges
+        if binding.source not in self.exchanges or binding.destination not in destinations:
+            return MISSING
+        if not self._from.add(binding.source, binding):
+            return EXISTING
+        self._to(binding).add(binding.destination, binding)
+        self._notify(BindingAdded(self.vhost, binding))
+        return DONE
 
     def _to(self, binding: BindingRecord) -> Groups[BindingRecord]:
         return self._to_queue if binding.is_to_queue else self._to_exchange

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from warren.journal.codec import CodecError, decode_entry, encode_entry
 from warren.metadata import commands
 from warren.metadata.commands import Command, DeclareQueue, Json, PermissionCommand, SetPolicy, VhostCommand
+from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32, UInt64, Value
 
 COMMANDS = sorted(
@@ -55,6 +56,14 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
     max_leaves=6,
 )
+booleans = st.booleans()
+arguments: st.SearchStrategy[Mapping[str, Value]] = st.dictionaries(text, values, max_size=3)
+
+
+def records(record: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.lists(record, max_size=3).map(tuple)
+
+
 BY_HINT: dict[object, st.SearchStrategy[object]] = {
     str: text,
     str | None: st.none() | text,
@@ -65,7 +74,14 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
     Json: json,
     Mapping[str, Json]: st.dictionaries(text, json, max_size=3),
     Mapping[str, Json] | None: st.none() | st.dictionaries(text, json, max_size=3),
-    Mapping[str, Value]: st.dictionaries(text, values, max_size=3),
+    Mapping[str, Value]: arguments,
+    tuple[ExchangeRecord, ...]: records(
+        st.builds(ExchangeRecord, text, text, booleans, booleans, booleans, arguments, text)
+    ),
+    tuple[QueueRecord, ...]: records(
+        st.builds(QueueRecord, text, booleans, booleans, st.none() | text, arguments, text, st.integers(0))
+    ),
+    tuple[BindingRecord, ...]: records(st.builds(BindingRecord, text, booleans, text, text, octets)),
 }
 
 

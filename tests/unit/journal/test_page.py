@@ -2,7 +2,7 @@
 
 import pytest
 
-from warren.journal.page import HEAD_SIZE, PageError, encode_head, seed_of
+from warren.journal.page import HEAD_SIZE, VERSION, PageError, encode_head, seed_of
 from warren.store.record import checksum_seed
 from warren.store.segment import encode_head as segment_head
 
@@ -14,13 +14,13 @@ def test_the_salt_of_a_file_goes_into_its_checksums() -> None:
 
 
 def test_a_newer_format_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warren.journal.page.VERSION", 2)
+    monkeypatch.setattr("warren.journal.page.VERSION", VERSION + 1)
     newer = encode_head(bytes(8))
     monkeypatch.undo()
     with pytest.raises(PageError) as caught:
         seed_of(newer)
     assert str(caught.value) == (
-        "metadata, octet 6: format 2 is newer than 1, the newest that this version reads"
+        f"metadata, octet 6: format {VERSION + 1} is newer than {VERSION}, the newest that this version reads"
     )
 
 

@@ -19,10 +19,20 @@ from warren.metadata.commands import (
     Meta,
     Outcome,
     Reply,
+    RestoreTopology,
     Unbind,
 )
-from warren.metadata.events import BindingRemoved, Event, ExchangeDeleted, QueueDeclared, QueueDeleted
+from warren.metadata.events import (
+    BindingAdded,
+    BindingRemoved,
+    Event,
+    ExchangeDeclared,
+    ExchangeDeleted,
+    QueueDeclared,
+    QueueDeleted,
+)
 from warren.metadata.machine import Metadata
+from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.metadata.topology import Topology
 from warren.wire.table import Int8, Int32
 
@@ -250,3 +260,32 @@ def test_a_replayed_deletion_takes_nothing_along(apply: Apply, metadata: Metadat
     metadata.is_replaying = True
     apply(DeleteQueue(vhost="v", name="q"))
     assert "x" in topology_of(metadata).exchanges
+
+
+def test_what_is_restored_is_there_with_its_numbers_and_what_was_there_stays(
+    metadata: Metadata, apply: Apply
+) -> None:
+    apply(queue("there", durable=True))
+    number = topology_of(metadata).queues["there"].number
+    heard: list[Event] = []
+    metadata.listen(heard.append, vhost="v")
+    exchange_record = ExchangeRecord("x", "fanout", True, False, False, {}, "u")
+    queue_record = QueueRecord("q", True, False, None, {"x-max-priority": 3}, "u", 17)
+    whole = BindingRecord("x", True, "q", "k", b"")
+    restore = RestoreTopology(
+        vhost="v",
+        exchanges=(exchange_record,),
+        queues=(queue_record, QueueRecord("there", True, True, None, {}, "other", 18)),
+        bindings=(whole, BindingRecord("x", True, "missing", "k", b"")),
+    )
+    assert apply(restore) is DONE
+    topology = topology_of(metadata)
+    assert topology.exchanges["x"] is exchange_record
+    assert topology.queues["q"] is queue_record
+    assert topology.queues["there"].number == number
+    assert list(topology.bindings()) == [whole]
+    assert heard == [
+        ExchangeDeclared("v", exchange_record), QueueDeclared("v", queue_record), BindingAdded("v", whole),
+    ]  # fmt: skip
+    assert apply(restore) is DONE
+    assert len(heard) == 3
