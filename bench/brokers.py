@@ -9,23 +9,93 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 START_S_MAX = 60
 STOP_S_MAX = 30
+NOTHING: Mapping[str, str] = MappingProxyType({})
 RABBITMQ_SCRIPT = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Broker:
-    """A running broker: where it listens, and whose processor time is its own."""
+    """A broker of its own, with a directory that outlives each of its processes."""
 
     name: str
     version: str
-    uri: str
-    pid: int
+    port: int
+    command: list[str]
+    environment: dict[str, str]
+    directory: Path
+    program: str = ""  # the process below the started one that is the broker; empty: the started one is
+    server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        """Where it listens."""
+        return f"amqp://guest:guest@127.0.0.1:{self.port}/%2f"
+
+    @property
+    def pid(self) -> int:
+        """Whose processor time, with that of all below it, is the broker's own."""
+        assert self.server is not None
+        return _descendant(self.server.pid, self.program) if self.program else self.server.pid
+
+    @property
+    def data(self) -> Path:
+        """All that it has on the disk."""
+        return self.directory / "data"
+
+    def start(self) -> None:
+        """Start its process, and do not wait for anything."""
+        with (self.directory / "output").open("wb") as output:
+            self.server = subprocess.Popen(
+                self.command,
+                env=os.environ | self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                cwd=self.directory,
+            )
+
+    def await_ready(self) -> None:
+        """Return once it answers the protocol header of AMQP."""
+        give_up_at = time.monotonic() + START_S_MAX
+        while time.monotonic() < give_up_at:
+            self.check_runs()
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.port), 1) as client,
+            ):
+                client.settimeout(5)
+                client.sendall(b"AMQP\x00\x00\x09\x01")
+                if client.recv(1):
+                    return
+            time.sleep(0.2)
+        sys.exit(f"{self.name} did not answer within {START_S_MAX} s:\n{self._last_words()}")
+
+    def check_runs(self) -> None:
+        """End the benchmark if the broker has ended."""
+        if self.server is None or self.server.poll() is not None:
+            sys.exit(f"{self.name} has ended:\n{self._last_words()}")
+
+    def kill(self) -> None:
+        """SIGKILL, from one instruction to the next; return when it is gone."""
+        assert self.server is not None
+        os.kill(self.pid, signal.SIGKILL)
+        self.server.wait(STOP_S_MAX)
+
+    def stop(self) -> None:
+        """SIGTERM; SIGKILL if that does not end it in time."""
+        if self.server is not None:
+            _stop(self.server)
+
+    def _last_words(self) -> str:
+        return (self.directory / "output").read_text(errors="replace")[-2000:]
 
 
 def has_rabbitmq() -> bool:
@@ -34,7 +104,7 @@ def has_rabbitmq() -> bool:
 
 
 @contextlib.contextmanager
-def rabbitmq() -> Iterator[Broker]:
+def rabbitmq(environment: Mapping[str, str] = NOTHING) -> Iterator[Broker]:
     """Debian's RabbitMQ without plugins, with its own node name, ports and directory."""
     directory = Path(tempfile.mkdtemp(prefix="warren-bench-rabbitmq-"))
     port, distribution_port, epmd_port = free_port(), free_port(), free_port()
@@ -43,13 +113,13 @@ def rabbitmq() -> Iterator[Broker]:
         f"listeners.tcp.1 = 127.0.0.1:{port}\nlog.file.level = error\nlog.console = false\n"
     )
     (directory / "env.conf").write_text("")
-    environment = os.environ | {
+    own = {
         "HOME": str(directory),
         "ERL_EPMD_PORT": str(epmd_port),
         "ERL_EPMD_ADDRESS": "127.0.0.1",
         "RABBITMQ_NODENAME": f"warren-bench-{os.getpid()}@localhost",
         "RABBITMQ_DIST_PORT": str(distribution_port),
-        "RABBITMQ_MNESIA_BASE": str(directory / "mnesia"),
+        "RABBITMQ_MNESIA_BASE": str(directory / "data"),
         "RABBITMQ_LOG_BASE": str(directory / "log"),
         "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq.conf"),
         "RABBITMQ_CONF_ENV_FILE": str(directory / "env.conf"),
@@ -61,41 +131,40 @@ def rabbitmq() -> Iterator[Broker]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    server = _start([str(RABBITMQ_SCRIPT)], environment, directory)
+    broker = Broker(
+        name="rabbitmq",
+        version=_rabbitmq_version(),
+        port=port,
+        command=[str(RABBITMQ_SCRIPT)],
+        environment=own | dict(environment),
+        directory=directory,
+        program="beam.smp",
+    )
     try:
-        _await_port(server, port, directory)
-        yield Broker(
-            name="rabbitmq",
-            version=_rabbitmq_version(),
-            uri=f"amqp://guest:guest@127.0.0.1:{port}/%2f",
-            pid=_descendant(server.pid, "beam.smp"),
-        )
+        with _running(broker):
+            yield broker
     finally:
-        _stop(server)
         _stop(epmd)
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def warren(executable: Path) -> Iterator[Broker]:
+def warren(executable: Path, environment: Mapping[str, str] = NOTHING) -> Iterator[Broker]:
     """`warren serve` from the environment in which `executable` is installed."""
     directory = Path(tempfile.mkdtemp(prefix="warren-bench-"))
     port = free_port()
     command = [str(executable.absolute()), "serve", "--port", str(port)]
     command += ["--data-dir", str(directory / "data")]
     command += ["--management-port", "0", "--prometheus-port", "0"]
-    server = _start(command, dict(os.environ), directory)
-    try:
-        _await_port(server, port, directory)
-        yield Broker(
-            name="warren",
-            version=build_of(executable),
-            uri=f"amqp://guest:guest@127.0.0.1:{port}/%2f",
-            pid=server.pid,
-        )
-    finally:
-        _stop(server)
-        shutil.rmtree(directory, ignore_errors=True)
+    broker = Broker(
+        name="warren",
+        version=build_of(executable),
+        port=port,
+        command=command,
+        environment=dict(environment),
+        directory=directory,
+    )
+    with _running(broker):
+        yield broker
 
 
 def build_of(executable: Path) -> str:
@@ -114,30 +183,16 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _start(command: list[str], environment: dict[str, str], directory: Path) -> subprocess.Popen[bytes]:
-    with (directory / "output").open("wb") as output:
-        return subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            cwd=directory,
-        )
-
-
-def _await_port(server: subprocess.Popen[bytes], port: int, directory: Path) -> None:
-    """Return once the server answers the protocol header of AMQP."""
-    give_up_at = time.monotonic() + START_S_MAX
-    while time.monotonic() < give_up_at and server.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as client:
-            client.settimeout(5)
-            client.sendall(b"AMQP\x00\x00\x09\x01")
-            if client.recv(1):
-                return
-        time.sleep(0.2)
-    sys.exit(f"{server.args!r} did not start:\n{(directory / 'output').read_text()[-2000:]}")
+@contextlib.contextmanager
+def _running(broker: Broker) -> Iterator[None]:
+    """Until the block ends, and its directory with it."""
+    try:
+        broker.start()
+        broker.await_ready()
+        yield
+    finally:
+        broker.stop()
+        shutil.rmtree(broker.directory, ignore_errors=True)
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:

@@ -1,8 +1,9 @@
 """Shows that the cost of a message does not grow with what else the broker holds.
 
 Prints the broker's processor time per message with 1, 1,000 and 100,000 queues, bindings and waiting
-messages, and with 1, 100 and 5,000 connections. A figure is the least of several runs: what else goes on
-in the machine only adds to it.
+messages, with a million and (`--long`) ten million messages of 1 KiB that wait on the disk, and with 1, 100
+and 5,000 connections. A figure is the least of several runs: what else goes on in the machine only adds
+to it. Beside it stands the broker's memory with few and with many.
 """
 
 import argparse
@@ -24,8 +25,12 @@ from warren.cli.perf.traffic import run_traffic
 from warren.cli.perf.uri import Target, parse_uri
 
 THINGS = (1, 1_000, 100_000)
+ON_DISK = (1, 1_000_000, 10_000_000)
+LARGEST = 1_000_000  # unless told otherwise: ten million take 11 GB of disk, and minutes to publish
 CONNECTIONS = (1, 100, 5_000)
 WAITING = {"ack_every": 100, "prefetch": 1_000}
+PERSISTENT = WAITING | {"is_persistent": True, "size": 1024, "confirm_window": 1_000}
+MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ GROWTHS = [
     Growth("direct", "bindings of a direct exchange", THINGS, "bindings", {"exchange_type": "direct"}),
     Growth("topic", "bindings of a topic exchange", THINGS, "bindings", {"exchange_type": "topic"}),
     Growth("waiting", "messages waiting in the queue", THINGS, "waiting", WAITING),
+    Growth("disk", "persistent messages of 1 KiB waiting in the queue", ON_DISK, "waiting", PERSISTENT),
     Growth("idle", "idle connections beside", CONNECTIONS, "", {}),
     Growth(
         "publishing",
@@ -61,7 +67,8 @@ def main() -> None:
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
     parser.add_argument("--rabbitmq", action="store_true", help="measure RabbitMQ instead")
-    parser.add_argument("--largest", type=int, default=THINGS[-1], help="leave out counts above")
+    parser.add_argument("--largest", type=int, default=LARGEST, help="leave out counts above")
+    parser.add_argument("--long", action="store_true", help="leave out none")
     names = [growth.name for growth in GROWTHS]
     parser.add_argument("--rows", nargs="*", choices=names, default=names, help="only these")
     parser.add_argument("--runs", type=int, default=5, help="a figure is the least of so many")
@@ -75,30 +82,49 @@ def main() -> None:
         print(
             f"{broker.name} {broker.version}: processor time per message in µs, least of {arguments.runs}\n"
         )
-        print(table(["as these grow", "few", "more", "many", "many / few"], rows))
+        heads = ["as these grow", "few", "more", "many", "many / few", "MiB, few", "MiB, many"]
+        print(table(heads, rows))
 
 
 def row(growth: Growth, base: Load, broker: Broker, arguments: argparse.Namespace) -> list[str]:
     """One line: the cost at each count."""
-    cells, costs = [], []
+    cells, found = [], []
     for count in growth.counts:
-        if count > arguments.largest:
+        if count > arguments.largest and not arguments.long:
             cells.append("-")
             continue
-        costs.append(cost(growth, count, (base, broker, arguments.runs)))
-        cells.append(f"{count:,}: {figure(costs[-1])}")
+        found.append(cost(growth, count, (base, broker, arguments.runs)))
+        cells.append(f"{count:,}: {figure(found[-1].cpu_us)}")
         print_setup(f"{growth.text} {cells[-1]}")
-    return [growth.text, *cells, ratio(costs[-1] / costs[0])]
+    few, many = found[0], found[-1]
+    return [
+        growth.text,
+        *cells,
+        ratio(many.cpu_us / few.cpu_us),
+        figure(few.mebibytes),
+        figure(many.mebibytes),
+    ]
 
 
-def cost(growth: Growth, count: int, measured: tuple[Load, Broker, int]) -> float:
-    """The broker's processor time per message with `count` of what grows."""
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The broker's processor time for a message, and its memory meanwhile."""
+
+    cpu_us: float
+    mebibytes: float
+
+
+def cost(growth: Growth, count: int, measured: tuple[Load, Broker, int]) -> Cost:
+    """The cost of a message with `count` of what grows."""
     base, broker, runs = measured
     changes = growth.load | ({growth.field: count} if growth.field else {})
     observer = Observer([broker.pid], on_setup=print_setup)
     with idle_connections(base.target, 0 if growth.field else count):
         traffic = run_traffic(replace(base, **changes), observer, windows=runs)
-    return min(cost_between(before, after) for before, after in pairwise(traffic.moments))
+    return Cost(
+        min(cost_between(before, after) for before, after in pairwise(traffic.moments)),
+        traffic.end.broker.resident_bytes / MEBIBYTE,
+    )
 
 
 def cost_between(before: Moment, after: Moment) -> float:

@@ -1,8 +1,13 @@
-"""How fast the machine is just now: others may use the cores, caches and clock that a benchmark needs."""
+"""How fast the machine is just now: others may use the cores, caches and disk that a benchmark needs."""
 
+import os
+import statistics
+import tempfile
 import time
 
 LOOPS = 300_000
+SYNCS = 20
+SYNCED_BYTES = 1024
 
 
 def loop_ms() -> float:
@@ -12,3 +17,18 @@ def loop_ms() -> float:
     for number in range(LOOPS):
         total += number
     return (time.process_time() - begin) * 1e3
+
+
+def sync_us() -> float:
+    """How long the disk of the brokers' directories takes to sync a small write; no confirm comes sooner."""
+    with tempfile.TemporaryFile(prefix="warren-bench-") as file:
+        file.write(bytes(SYNCS * SYNCED_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+        took_s = []
+        for number in range(SYNCS):
+            os.pwrite(file.fileno(), bytes([number]) * SYNCED_BYTES, number * SYNCED_BYTES)
+            begin_s = time.monotonic()
+            os.fdatasync(file.fileno())
+            took_s.append(time.monotonic() - begin_s)
+    return statistics.median(took_s) * 1e6

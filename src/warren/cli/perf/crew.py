@@ -15,7 +15,7 @@ from warren.cli.perf.usage import Usage, usage
 
 SETUP_S_MAX = 300
 SETUP_PROGRESS_S = 5.0
-ROUND_S_MAX = 60
+STALL_S_MAX = 60
 STOP_S_MAX = 60
 PROGRESS_S = 1.0
 _POLL_S = 0.001
@@ -99,11 +99,16 @@ class Crew(Generic[Report]):
                 before = now
 
     def await_published(self, count: int) -> None:
-        """Return once `count` messages have been published."""
-        give_up_s = time.monotonic() + ROUND_S_MAX
-        while self.board.totals().published < count:
-            if time.monotonic() > give_up_s:
-                raise LoadFailed(f"{count:,} messages were not published within {ROUND_S_MAX} seconds")
+        """Return once `count` messages have been published; nobody waits long for the next one."""
+        before, since_s = -1, time.monotonic()
+        while (published := self.board.totals().published) < count:
+            if published > before:
+                before, since_s = published, time.monotonic()
+            if time.monotonic() - since_s > STALL_S_MAX:
+                text = (
+                    f"{published:,} of {count:,} messages were published, then none for {STALL_S_MAX} seconds"
+                )
+                raise LoadFailed(text)
             self.watch(_POLL_S)
 
     def moment(self) -> Moment:

@@ -101,6 +101,12 @@ class Link:
             if number == channel and isinstance(method, answer):
                 return method
 
+    def take_unread(self) -> bytes:
+        """What has arrived behind the last answer; whoever reads the socket from now on begins with it."""
+        unread = bytes(self._received)
+        self._received.clear()
+        return unread
+
     def close(self) -> None:
         """Say goodbye, discard what still arrives, and close the socket."""
         try:

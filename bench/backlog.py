@@ -1,0 +1,207 @@
+"""What a backlog on the disk goes through: counted, consumed, thinned out; and the room that it takes."""
+
+import os
+import select
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from brokers import Broker
+from warren.cli.perf.capacity import fill
+from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, Consumer
+from warren.cli.perf.crew import Observer
+from warren.cli.perf.deliveries import DeliveryCounter
+from warren.cli.perf.link import BrokerRefused, Link
+from warren.cli.perf.publication import Content, Publication
+from warren.cli.perf.settling import ack
+from warren.cli.perf.uri import Target, parse_uri
+from warren.cli.perf.usage import Usage, usage
+from warren.wire.methods import (
+    BasicConsume,
+    BasicConsumeOk,
+    BasicQos,
+    BasicQosOk,
+    QueueDeclare,
+    QueueDeclareOk,
+    QueueDelete,
+    QueueDeleteOk,
+)
+
+ACK_EVERY = 100
+PREFETCH = 1_000
+KEPT_OF = 10  # one message of so many is kept when a backlog is thinned out
+THINNED = KEPT_OF * PREFETCH  # what one consumer gets that keeps so many
+SILENT_S_MAX = 60
+POLL_S = 0.02
+STEADY_S = 3.0  # a directory that does not change for so long
+STEADY_S_MAX = 30.0
+_BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's own is
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What something took: seconds, and processor time of the broker and of this process."""
+
+    elapsed_s: float
+    broker_s: float
+    client_s: float
+
+
+class Stopwatch:
+    """Measures a span of a broker's work."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._pid = broker.pid
+        self._broker = self._usage()
+        self._client_s = time.process_time()
+        self._begin_s = time.monotonic()
+
+    def read(self) -> Span:
+        """What it took up to now."""
+        return Span(
+            time.monotonic() - self._begin_s,
+            self._usage().cpu_s - self._broker.cpu_s,
+            time.process_time() - self._client_s,
+        )
+
+    def _usage(self) -> Usage:
+        return usage([self._pid])
+
+
+def declare(target: Target, queue: str) -> None:
+    """A durable queue of that name."""
+    link = opened(target)
+    link.call(CHANNEL, QueueDeclare(queue=queue, durable=True), QueueDeclareOk)
+    link.close()
+
+
+def delete(target: Target, queue: str) -> None:
+    """Delete the queue and all that waits in it."""
+    link = opened(target)
+    link.call(CHANNEL, QueueDelete(queue=queue), QueueDeleteOk)
+    link.close()
+
+
+def publish(broker: Broker, queue: str, count: int, size: int) -> Span:
+    """Publish so many persistent messages, all confirmed; what that took."""
+    link = opened(parse_uri(broker.uri))
+    content = Content(body=bytes(size), is_persistent=True, frame_size_max=link.frame_size_max)
+    publication = Publication([("", queue)], content)
+    watch = Stopwatch(broker)
+    fill(link, publication, count)
+    span = watch.read()
+    link.close()
+    return span
+
+
+def waiting(target: Target, queue: str) -> int:
+    """How many messages a passive declare says are ready."""
+    link = opened(target)
+    try:
+        return link.call(CHANNEL, QueueDeclare(queue=queue, passive=True), QueueDeclareOk).message_count
+    finally:
+        link.close()
+
+
+def await_waiting(broker: Broker, queue: str, count: int, *, seconds_max: float = SILENT_S_MAX) -> None:
+    """Return once a passive declare says that so many messages are ready; the broker may just begin."""
+    give_up_s = time.monotonic() + seconds_max
+    found = -1
+    while time.monotonic() < give_up_s:
+        broker.check_runs()
+        with suppress(OSError, BrokerRefused):
+            found = waiting(parse_uri(broker.uri), queue)
+            if found == count:
+                return
+        time.sleep(POLL_S)
+    raise SystemExit(f"{broker.name}: {count:,} messages should wait in {queue!r}, there are {found:,}")
+
+
+def drain(broker: Broker, queue: str, count: int) -> Span:
+    """Consume so many messages, a multiple of ACK_EVERY, acknowledged in hundreds; what that took."""
+    link = opened(parse_uri(broker.uri))
+    link.call(CHANNEL, BasicQos(prefetch_count=PREFETCH), BasicQosOk)
+    consumer = Consumer(link, bytearray(RECEIVE_BYTES), ack_every=ACK_EVERY)
+    watch = Stopwatch(broker)
+    subscribe(link, queue)
+    consumer.count(memoryview(link.take_unread()), 0)
+    link.socket.setblocking(False)
+    while consumer.consumed < count:
+        unwritten = [] if consumer.flush() else [link.socket]
+        readable, writable, _ = select.select([link.socket], unwritten, [], SILENT_S_MAX)
+        if not readable and not writable:
+            raise SystemExit(f"{broker.name}: {consumer.consumed:,} of {count:,} messages, then nothing")
+        if readable:
+            consumer.receive(0)
+    span = watch.read()
+    consumer.finish()
+    link.close()
+    return span
+
+
+def thin_out(target: Target, queue: str, count: int) -> int:
+    """Acknowledge nine of ten messages of the whole queue, a multiple of THINNED; how many are left."""
+    links = []
+    for _ in range(count // THINNED):
+        link = opened(target)
+        link.call(CHANNEL, BasicQos(prefetch_count=PREFETCH), BasicQosOk)
+        take_nine_of_ten(link, queue)
+        links.append(link)
+    for link in links:
+        link.close()
+    return count // KEPT_OF
+
+
+def take_nine_of_ten(link: Link, queue: str) -> None:
+    """Consume THINNED messages and keep every tenth; then what is kept fills the prefetch."""
+    deliveries = DeliveryCounter()
+    subscribe(link, queue)
+    received = deliveries.feed(memoryview(link.take_unread()))
+    settled = 0
+    while settled < THINNED:
+        tags = (tag for tag in range(settled + 1, received + 1) if tag % KEPT_OF)
+        link.socket.sendall(b"".join(ack(CHANNEL, tag, is_multiple=False) for tag in tags))
+        settled = received
+        octets = link.socket.recv(RECEIVE_BYTES) if settled < THINNED else b""
+        received = deliveries.feed(memoryview(octets))
+
+
+def subscribe(link: Link, queue: str) -> None:
+    """Consume with manual acknowledgements."""
+    link.call(CHANNEL, BasicConsume(queue=queue, consumer_tag="c"), BasicConsumeOk)
+
+
+def opened(target: Target) -> Link:
+    """A connection with its channel."""
+    link = Link(target)
+    link.open_channel(CHANNEL)
+    return link
+
+
+def steady_disk_bytes(broker: Broker) -> int:
+    """The room that the data directory takes, once that has stopped changing."""
+    now = disk_bytes(broker.data)
+    give_up_s = time.monotonic() + STEADY_S_MAX
+    steady_since_s = time.monotonic()
+    while time.monotonic() < min(give_up_s, steady_since_s + STEADY_S):
+        time.sleep(POLL_S * 10)
+        before, now = now, disk_bytes(broker.data)
+        if now != before:
+            steady_since_s = time.monotonic()
+    return now
+
+
+def disk_bytes(directory: Path) -> int:
+    """What all files in `directory` take of the disk, as `du` counts it."""
+    total = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.stat(os.path.join(folder, name)).st_blocks * _BLOCK_BYTES
+    return total
+
+
+def observer(broker: Broker) -> Observer:
+    """Sees what the broker uses."""
+    return Observer([broker.pid])

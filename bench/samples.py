@@ -1,0 +1,60 @@
+"""The figures of a measurement that was made several times, and tables of them."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from table import figure, ratio, table
+from warren.cli.perf.result import Result
+
+NAMES = ("rabbitmq", "warren")
+
+
+@dataclass(slots=True)
+class Samples:
+    """The figures of one measurement: by broker, then one dictionary per time it was made."""
+
+    by_broker: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+
+    def add(self, broker: str, result: Result) -> None:
+        """Keep what one run found."""
+        self.by_broker.setdefault(broker, []).append(result.figures)
+
+    def median(self, broker: str, name: str) -> float | None:
+        """The median of a figure; None if it was not measured."""
+        values = [figures[name] for figures in self.by_broker.get(broker, []) if name in figures]
+        return statistics.median(values) if values else None
+
+    def ratio(self, name: str, *, is_rate: bool = False) -> float | None:
+        """How many times as good Warren's figure is as RabbitMQ's: the median over the pairs.
+
+        Less is better, except of a rate.
+        """
+        pairs = zip(self.by_broker.get("rabbitmq", []), self.by_broker.get("warren", []), strict=False)
+        ratios = [
+            ours[name] / theirs[name] if is_rate else theirs[name] / ours[name]
+            for theirs, ours in pairs
+            if theirs.get(name, 0) > 0 and ours.get(name, 0) > 0
+        ]
+        return statistics.median(ratios) if ratios else None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a table: which figure of which measurement, and what it is."""
+
+    measurement: str
+    name: str
+    text: str
+    promised: str = ""
+    is_rate: bool = False
+
+
+def lines_table(lines: Sequence[Line], found: Mapping[str, Samples]) -> str:
+    """Every line, its figure for each broker, and their ratio."""
+    rows = []
+    for line in lines:
+        samples = found[line.measurement]
+        cells = [figure(samples.median(broker, line.name)) for broker in NAMES]
+        rows.append([line.text, *cells, ratio(samples.ratio(line.name, is_rate=line.is_rate)), line.promised])
+    return table(["what", *NAMES, "ratio", "promised"], rows)
