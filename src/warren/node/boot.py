@@ -87,6 +87,7 @@ class Node:
         self._config = config
         self._stop = stop
         self.failure = ""
+        self._collector = Collector()
         self._clock = Clock()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_report)
@@ -112,7 +113,6 @@ class Node:
         self._http: list[HttpServer] = []
         self._periodic = [
             Periodic(loop, _CLOCK_S, self._clock.follow),
-            Periodic(loop, _COLLECTOR_S, Collector().look),
         ]
 
     @property
@@ -143,6 +143,8 @@ class Node:
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
         await self._start_http("http", settings.MANAGEMENT_HOST, settings.MANAGEMENT_PORT)
         await self._start_http("http/prometheus", settings.PROMETHEUS_HOST, settings.PROMETHEUS_PORT)
+        self._collector.begin()
+        self._periodic.append(Periodic(asyncio.get_running_loop(), _COLLECTOR_S, self._collector.look))
 
     def _fail(self, reason: str) -> None:
         self.failure = reason

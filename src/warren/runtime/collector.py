@@ -2,7 +2,8 @@
 
 Almost everything in a broker dies by its reference count. A full collection looks at every object that has
 lived for a while: 50 ms for half a million, as 30,000 queues are. Python would make one whenever a quarter
-more have come to stay; here it takes as many again as there were, and a million at least.
+more have come to stay; here it takes as many again as there were, and a million at least. A start makes
+millions that stay and hardly a cycle, so nothing is looked for until it is over.
 """
 
 import gc
@@ -21,11 +22,16 @@ class Collector:
     __slots__ = ("_count",)
 
     def __init__(self) -> None:
-        # What was made so far stays for good: it need not be looked at each time.
-        gc.freeze()
-        gc.set_threshold(_YOUNG, _MIDDLE, _NEVER)
+        """Have nothing collected before `begin`."""
+        gc.disable()
         # Objects that were there after the last full collection.
         self._count = 0
+
+    def begin(self) -> None:
+        """What was made so far stays for good, and need not be looked at each time."""
+        gc.freeze()
+        gc.set_threshold(_YOUNG, _MIDDLE, _NEVER)
+        gc.enable()
 
     def look(self) -> None:
         """Collect everything if enough may have come to stay since the last time; ask each second."""

@@ -5,6 +5,7 @@ from warren.model.confirmation cimport Confirmation
 from warren.model.message cimport StoredMessage
 from warren.store.lane cimport Lane
 from warren.store.log cimport Log
+from warren.store.reader cimport Reader
 from warren.store.segment cimport Segment
 
 cdef int _SEGMENT_SHIFT
@@ -18,6 +19,7 @@ cdef class MessageStore:
     cdef Log _log
     cdef dict _segments
     cdef object _port
+    cdef Reader _reader
     cdef bint _is_announced
     cdef bint _is_busy
     cdef readonly object failure

@@ -67,7 +67,7 @@ class MessageStore:
     __slots__ = (
         "_batch_waiting", "_dead", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed",
         "_last", "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_pending_size",
-        "_port", "_retried", "_runs", "_segments", "_waiting", "failure", "lanes", "written",
+        "_port", "_reader", "_retried", "_runs", "_segments", "_waiting", "failure", "lanes", "written",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
@@ -75,6 +75,7 @@ class MessageStore:
         self._log = log
         self._segments = log.segments
         self._port = port
+        self._reader = Reader(disk, log.segments, port.unreadable)
         # True while the port knows that there is something to commit.
         self._is_announced = False
         self._is_busy = False
@@ -173,7 +174,7 @@ class MessageStore:
 
     def reader(self) -> Reader:
         """Reads back what lies before `written`."""
-        return Reader(self._disk, self._segments, self._port.unreadable)
+        return self._reader
 
     def drop(self, lane: Lane) -> None:
         """The queue of `lane` is gone: what is done with it need not be written any more."""

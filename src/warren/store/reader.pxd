@@ -22,5 +22,6 @@ cdef class Reader:
 
     @cython.locals(number=int64_t, at=int64_t, begin=int64_t, size=Py_ssize_t, message=StoredMessage)
     cpdef StoredMessage read(self, uint64_t location)
+    cpdef forget(self)
     @cython.locals(gap=int64_t, is_near=bint, size=Py_ssize_t)
     cdef Py_ssize_t _fill(self, object segment, int64_t at) except -1

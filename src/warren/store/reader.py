@@ -1,4 +1,7 @@
-"""Reads messages back, with what lies behind one that was asked for: the next is there most often."""
+"""Reads messages back, with what lies behind one that was asked for: the next is there most often.
+
+What was read before something was written there fails its checksum, and is read again.
+"""
 
 from collections.abc import Callable
 
@@ -16,7 +19,7 @@ _SEGMENT_SHIFT = 32
 
 
 class Reader:
-    """Reads some messages in a row; what it has read along is forgotten with it."""
+    """Reads for all queues of a store: what lies together is often asked for together, as at a start."""
 
     __slots__ = ("_chunk", "_disk", "_end", "_number", "_report", "_segments", "_start")
 
@@ -54,7 +57,13 @@ class Reader:
         message = decode_message(self._chunk, begin, size)
         message.location = location
         message.references = 1
+        if len(self._chunk) > _READ_AHEAD_SIZE:
+            self._chunk = b""
         return message
+
+    def forget(self) -> None:
+        """Let go of what was read along."""
+        self._chunk = b""
 
     def _fill(self, segment: Segment, at: int) -> int:
         """Read what lies at `at` of `segment`; answers the size of the record there, 0 if it is damaged."""

@@ -35,9 +35,11 @@ class Stores:
         self.paging: set[Paging] = set()
 
     def tend(self) -> None:
-        """Let go of what was written since it was pushed: ask for it now and then."""
+        """Let go of what was written since it was pushed, and of what was read: ask for it now and then."""
         for row in list(self.paging):
             row.shrink()
+        for store in (self.persistent, self.transient):
+            store.reader().forget()
 
     def is_transient(self, location: int) -> bool:
         """True if `location` is in the store that is erased."""

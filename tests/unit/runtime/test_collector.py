@@ -20,6 +20,7 @@ class Cycle:
 def as_before() -> Iterator[None]:
     before = gc.get_threshold()
     yield
+    gc.enable()
     gc.unfreeze()
     gc.set_threshold(*before)
 
@@ -32,8 +33,21 @@ def old_cycle() -> "weakref.ref[Cycle]":
     return reference
 
 
+def test_nothing_is_collected_until_all_that_stays_was_made() -> None:
+    collector = Collector()
+    cycle = Cycle()
+    reference = weakref.ref(cycle)
+    del cycle
+    made = [[] for _ in range(100_000)]  # type: ignore[var-annotated]
+    assert reference() is not None
+    collector.begin()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > len(made)
+
+
 def test_a_full_collection_waits_until_much_has_come_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     collector = Collector()
+    collector.begin()
     reference = old_cycle()
     collector.look()
     assert reference() is not None
@@ -46,6 +60,7 @@ def test_a_full_collection_waits_until_much_has_come_to_stay(monkeypatch: pytest
 def test_a_heap_that_has_not_doubled_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warren.runtime.collector.COLLECTED_MIN", 0)
     collector = Collector()
+    collector.begin()
     kept: list[list[int]] = [[] for _ in range(100_000)]
     gc.collect(1)
     collector.look()

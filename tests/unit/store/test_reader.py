@@ -1,0 +1,96 @@
+"""What is read from the disk when messages are asked for, and what of it is kept."""
+
+import random
+
+from tests.sim.disk import SimulatedDisk
+
+from warren.limits import READ_AHEAD_SIZE
+from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
+from warren.store.message_store import StorePort
+from warren.store.recovery import OpeningWorld, open_store
+from warren.wire.properties import BasicProperties
+
+ADDRESS = encode_address("", "q")
+PROPERTIES = BasicProperties(delivery_mode=2).encode_list()
+
+
+class Port(StorePort):
+    """The tests commit when they want to."""
+
+    def dirty(self) -> None:
+        pass
+
+
+class Counted(SimulatedDisk):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        super().__init__(random.Random(0))
+        self.reads: list[int] = []
+
+    def read(self, name: str, at: int, size: int) -> bytes:
+        self.reads.append(size)
+        return super().read(name, at, size)
+
+
+class Written:
+    """A store in which there are messages of queues 1, 2, 3 …, one of each."""
+
+    def __init__(self) -> None:
+        self.disk = Counted()
+        world = OpeningWorld(random_octets=bytes, has_queue=lambda _: True, progress=lambda *_: None)
+        self.store = open_store(self.disk, Port(), world).store
+        self.locations: list[int] = []
+        self.disk.reads.clear()
+
+    def write(self, *bodies: bytes) -> None:
+        made = []
+        for body in bodies:
+            message = StoredMessage(ADDRESS, PROPERTIES, body + BODY_END, 0)
+            message.flags = PERSISTENT
+            self.store.append(message, self.store.lane(len(self.locations) + len(made) + 1, 0), 0)
+            made.append(message)
+        self.store.commit()
+        self.disk.advance(None)
+        self.locations += [message.location for message in made]
+
+    def body(self, place: int) -> bytes:
+        message = self.store.reader().read(self.locations[place])
+        assert message is not None
+        return message.body
+
+
+def test_messages_of_many_queues_that_lie_together_are_read_together() -> None:
+    written = Written()
+    written.write(*(b"%d" % number for number in range(1000)))
+    assert [written.body(place) for place in range(1000)] == [b"%d" % number for number in range(1000)]
+    assert len(written.disk.reads) == 2
+
+
+def test_what_was_read_before_it_was_written_is_read_again() -> None:
+    written = Written()
+    written.write(b"first")
+    assert written.body(0) == b"first"
+    written.write(b"second")
+    assert written.body(1) == b"second"
+
+
+def test_what_was_read_along_is_forgotten_when_asked_for() -> None:
+    written = Written()
+    written.write(b"first", b"second")
+    written.body(0)
+    written.body(1)
+    assert len(written.disk.reads) == 1
+    written.store.reader().forget()
+    assert written.body(1) == b"second"
+    assert len(written.disk.reads) == 2
+
+
+def test_a_large_message_is_not_kept() -> None:
+    written = Written()
+    large = bytes(READ_AHEAD_SIZE)
+    written.write(large)
+    assert written.body(0) == large
+    before = len(written.disk.reads)
+    assert written.body(0) == large
+    assert len(written.disk.reads) > before
