@@ -138,6 +138,9 @@ PENDING_REFERENCE_SIZE = 64
 SEGMENT_SIZE = 16_777_216
 # Files kept to be used again: so much disk is never given back, and four rolls in a row make no new file.
 SPARE_SEGMENTS_MAX = 4
+# Reads that may fail of one segment before what is left of it is tried in large pieces only: a device may try
+# for seconds each time, and this is enough for some twenty sectors.
+SALVAGE_FAILURES_MAX = 256
 # A record of what queues are done with: one allocation when it is read.
 STATE_RECORD_SIZE_MAX = 1_048_576
 

@@ -1,14 +1,15 @@
 /* A disk that fails, for a process that is started with this library in LD_PRELOAD.
  *
- * The file that WARREN_TEST_FAULTS names is read before each call that changes a file. Each of its lines is a
- * rule, the first that fits counts:
+ * The file that WARREN_TEST_FAULTS names is read before each call that changes a file, and each pread. Each of
+ * its lines is a rule, the first that fits counts:
  *
- *     call what number path
+ *     call what number path [at]
  *
- * call    fdatasync, fsync, write (pwrite), open (open, openat), rename
+ * call    fdatasync, fsync, read (pread), write (pwrite), open (open, openat), rename
  * what    errno: the call fails with `number`; delay: it takes `number` ms longer; short: `number` octets are
  *         written, and the call after that fails with EIO
  * path    what the name of the file begins with
+ * at      an octet of the file: only what reads or writes this octet is meant
  */
 
 #define _GNU_SOURCE
@@ -30,7 +31,8 @@ struct rule {
     long number;
 };
 
-static struct rule look_up(const char *call, const char *path)
+/* The first rule for `call` of `path` that has something to do with the octets from `at` on. */
+static struct rule look_up(const char *call, const char *path, off64_t at, size_t count)
 {
     struct rule found = {0, "", 0};
     const char *name = getenv("WARREN_TEST_FAULTS");
@@ -45,7 +47,9 @@ static struct rule look_up(const char *call, const char *path)
     char *rest = text;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char rule_call[16], prefix[PATH_MAX];
-        if (sscanf(line, "%15s %15s %ld %4095s", rule_call, found.what, &found.number, prefix) != 4)
+        long octet = 0;
+        int fields = sscanf(line, "%15s %15s %ld %4095s %ld", rule_call, found.what, &found.number, prefix, &octet);
+        if (fields < 4 || (fields == 5 && (octet < at || octet >= at + (off64_t)count)))
             continue;
         if (!strcmp(rule_call, call) && !strncmp(prefix, path, strlen(prefix))) {
             found.is_met = 1;
@@ -55,13 +59,18 @@ static struct rule look_up(const char *call, const char *path)
     return found;
 }
 
-static struct rule rule_of_file(const char *call, int file)
+static struct rule rule_of_octets(const char *call, int file, off64_t at, size_t count)
 {
     char link[64], path[PATH_MAX];
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
     ssize_t size = readlink(link, path, sizeof path - 1);
     path[size > 0 ? size : 0] = 0;
-    return look_up(call, path);
+    return look_up(call, path, at, count);
+}
+
+static struct rule rule_of_file(const char *call, int file)
+{
+    return rule_of_octets(call, file, 0, 0);
 }
 
 /* -1 with errno if the call is to fail; else 0, after the delay if there is one. */
@@ -93,7 +102,7 @@ int fsync(int file)
 ssize_t pwrite64(int file, const void *octets, size_t size, off64_t at)
 {
     static __thread int is_short;
-    struct rule rule = rule_of_file("write", file);
+    struct rule rule = rule_of_octets("write", file, at, size);
     if (rule.is_met && !strcmp(rule.what, "short")) {
         is_short = !is_short;
         if (!is_short) {
@@ -111,6 +120,18 @@ ssize_t pwrite64(int file, const void *octets, size_t size, off64_t at)
 ssize_t pwrite(int file, const void *octets, size_t size, off_t at)
 {
     return pwrite64(file, octets, size, at);
+}
+
+ssize_t pread64(int file, void *octets, size_t size, off64_t at)
+{
+    if (obey(rule_of_octets("read", file, at, size)))
+        return -1;
+    return syscall(SYS_pread64, file, octets, size, at);
+}
+
+ssize_t pread(int file, void *octets, size_t size, off_t at)
+{
+    return pread64(file, octets, size, at);
 }
 
 int openat64(int directory, const char *name, int flags, ...)
@@ -131,7 +152,7 @@ int openat64(int directory, const char *name, int flags, ...)
         strcat(path, "/");
     }
     strncat(path, name, sizeof path - strlen(path) - 1);
-    if (obey(look_up("open", path)))
+    if (obey(look_up("open", path, 0, 0)))
         return -1;
     return (int)syscall(SYS_openat, directory, name, flags | O_LARGEFILE, mode);
 }

@@ -60,6 +60,9 @@ class SimulatedDisk:
         self._done: Done | None = None
         # The next step of this kind fails with this error number.
         self.fault: tuple[type, int] | None = None
+        # Whoever reads one of these octets of a file gets EIO.
+        self.unreadable: dict[str, range] = {}
+        self.read_count = 0
         self.syncs = 0
 
     # --- the port --------------------------------------------------------------------------------
@@ -68,6 +71,10 @@ class SimulatedDisk:
         return {name: len(file.current) for name, file in self.files.items()}
 
     def read(self, name: str, at: int, size: int) -> bytes:
+        self.read_count += 1
+        bad = self.unreadable.get(name, range(0))
+        if max(at, bad.start) < min(at + size, bad.stop):
+            raise OSError(errno.EIO, "EIO")
         return bytes(self.files[name].current[at : at + size])
 
     def perform(self, steps: Sequence[Step]) -> None:

@@ -70,7 +70,13 @@ class Reader:
         gap = at - self._end
         is_near = segment.number == self._number and 0 <= gap <= _READ_GAP_MAX
         try:
-            self._chunk = self._disk.read(segment.name, at, _READ_AHEAD_SIZE if is_near else _READ_ALONE_SIZE)
+            try:
+                self._chunk = self._disk.read(
+                    segment.name, at, _READ_AHEAD_SIZE if is_near else _READ_ALONE_SIZE
+                )
+            except OSError:
+                # What lies behind the message may be what cannot be read.
+                self._chunk = self._disk.read(segment.name, at, _HEAD_SIZE)
             size = _HEAD_SIZE + int.from_bytes(self._chunk[:4], "big")
             if size > len(self._chunk) and at + size <= segment.size:
                 self._chunk = self._disk.read(segment.name, at, size)

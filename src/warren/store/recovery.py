@@ -3,22 +3,24 @@
 Each segment is read once for what happened in it, in order; messages stay on the disk until their queue needs
 them. A log may end in the middle of a record: what a power cut has torn was never confirmed. Behind a BATCH
 record nothing is torn, as all before it was synced; there, what fails its checksum is damage, which is
-reported with its place, and everything that can be read is kept. A damaged file is never written to or used
-again.
+reported with its place, and everything that can be read is kept, sectors that the device does not give back
+among the rest. A damaged file is never written to or used again.
 
 What was torn is not written over: the last segment is sealed where its records end, and a new one is begun.
+One that cannot be sealed is damaged.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from warren.limits import SEGMENT_SIZE
-from warren.store.disk import Delete, Disk, Step, Sync, Write
+from warren.store.disk import Delete, Disk, Sync, Write
 from warren.store.found import Found
 from warren.store.lane import Lane
 from warren.store.log import Log
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.record import BATCH, SEAL, encode, is_intact
+from warren.store.salvage import is_damage, salvaged
 from warren.store.scan import Scan, released, remaining
 from warren.store.segment import (
     HEAD_SIZE,
@@ -63,7 +65,8 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
     reading.read_all()
     spares = [name for name, size in names.items() if name.startswith(SPARE_PREFIX) and size == SEGMENT_SIZE]
     log = Log(reading.segments, spares, world.random_octets, reading.damaged_number)
-    disk.perform([*reading.seal(), *log.begin()])
+    reading.seal()
+    disk.perform(log.begin())
     reading.fill()
     store = MessageStore(disk, log, port, reading.lanes)
     return Recovered(store=store, queues=reading.queues, damage=reading.damage)
@@ -99,7 +102,8 @@ class _Reading:
         numbers = sorted(int(name.removesuffix(SUFFIX)) for name in self._sizes)
         for number in numbers:
             segment = Segment(number)
-            octets = self._disk.read(segment.name, 0, self._sizes[segment.name])
+            octets, unreadable = salvaged(self._disk, segment.name, self._sizes[segment.name])
+            self.damage += unreadable
             segment.capacity = len(octets)
             self._read += len(octets)
             self._world.progress(self._read, self._total)
@@ -110,24 +114,29 @@ class _Reading:
             except SegmentError as error:
                 # The last one may have been made, and never begun.
                 if number != numbers[-1] or was_begun(octets, number):
-                    self.damage.append(error)
+                    self.damage += [] if unreadable else [error]
                     self.damaged_number = number
                 continue
             self.segments[number] = segment
-            self._read_segment(segment, octets)
+            self._read_segment(segment, octets, is_damaged=bool(unreadable))
 
-    def seal(self) -> list[Step]:
-        """The steps that end the last segment where its records end."""
-        steps: list[Step] = []
+    def seal(self) -> None:
+        """End the last segment where its records end; one that is damaged stays as it is."""
         damaged = {error.name for error in self.damage}
         for segment in self._unsealed:
             if segment.number != max(self.segments):
                 self.damage.append(SegmentError(segment.name, segment.size, "the records end without a seal"))
             elif segment.name not in damaged:
                 record = encode(SEAL, b"", segment.seed)
-                steps += [Write(segment.name, segment.size, [record]), Sync(segment.name)]
-                segment.is_sealed = True
-        return steps
+                try:
+                    self._disk.perform([Write(segment.name, segment.size, [record]), Sync(segment.name)])
+                except OSError as error:
+                    if not is_damage(error):
+                        raise
+                    reason = f"the segment cannot be sealed: {error.strerror}"
+                    self.damage.append(SegmentError(segment.name, segment.size, reason))
+                else:
+                    segment.is_sealed = True
 
     def fill(self) -> None:
         """Lanes as they were, and what they still need."""
@@ -144,10 +153,9 @@ class _Reading:
                 self.segments[number].lanes.add(lane)
         self._scan = Scan()
 
-    def _read_segment(self, segment: Segment, octets: bytes) -> None:
+    def _read_segment(self, segment: Segment, octets: bytes, *, is_damaged: bool) -> None:
         """Take note of every record of `segment`."""
         at = HEAD_SIZE
-        is_damaged = False
         batch = encode(BATCH, b"", segment.seed)
         while True:
             size = is_intact(octets, at, segment.seed)

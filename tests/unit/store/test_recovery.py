@@ -230,6 +230,92 @@ def test_a_damaged_head_of_the_last_segment_is_reported_and_the_file_left_as_it_
     assert bodies(opened(there)) == [b"first", b"second"]
 
 
+def test_what_is_around_a_sector_that_cannot_be_read_is_there_and_its_file_is_left_alone() -> None:
+    there = disk()
+    written(there, b"first", bytes(10_000), b"third")
+    at = there.files[FIRST].current.find(bytes(10_000))
+    there.unreadable[FIRST] = range(at + 5_000, at + 5_001)
+    before = there.files[FIRST].current[:]
+    recovered = opened(there)
+    assert [(error.name, error.at // 4096) for error in recovered.damage] == [
+        (FIRST, (at + 5_000) // 4096), (FIRST, 0),
+    ]  # fmt: skip
+    # Messages beside it are read without what lies behind them.
+    assert bodies(recovered) == [b"first", b"third"]
+    store = recovered.store
+    store.append(published(b"fourth"), store.lane(1, 0), 3)
+    store.commit()
+    there.advance()
+    assert bodies(opened(there)) == [b"first", b"third", b"fourth"]
+    assert there.files[FIRST].current == before
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+def test_a_segment_with_a_bad_sector_behind_its_records_is_never_used_again(is_sealed: bool) -> None:
+    there = disk()
+    written(there, b"first")
+    if is_sealed:
+        opened(there)
+    there.unreadable[FIRST] = range(SEGMENT_SIZE - 1, SEGMENT_SIZE)
+    before = there.files[FIRST].current[:]
+    recovered = opened(there)
+    assert [error.at for error in recovered.damage] == [SEGMENT_SIZE - 4096]
+    [(position, message)] = messages_of(recovered)
+    store = recovered.store
+    store.release(message, store.lane(1, 0), position)
+    store.commit()
+    there.advance()
+    assert there.files[FIRST].current == before
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_segment_whose_head_cannot_be_read_is_reported_and_left_alone(is_last: bool) -> None:
+    there = disk()
+    written(there, b"first")
+    opened(there)
+    name = max(there.names()) if is_last else FIRST
+    there.unreadable[name] = range(1)
+    before = there.files[name].current[:]
+    recovered = opened(there)
+    assert [(error.name, error.at) for error in recovered.damage] == [(name, 0)]
+    assert bodies(recovered) == ([b"first"] if is_last else [])
+    store = recovered.store
+    store.append(published(b"second"), store.lane(1, 0), 1)
+    store.commit()
+    there.advance()
+    assert there.files[name].current == before
+    assert bodies(opened(there))[-1] == b"second"
+
+
+@pytest.mark.parametrize("step", [Write, Sync])
+def test_a_last_segment_that_cannot_be_sealed_is_reported_and_never_used_again(step: type) -> None:
+    there = disk()
+    written(there, b"first")
+    there.fault = (step, errno.EIO)
+    recovered = opened(there)
+    assert [str(error).partition(": ")[2] for error in recovered.damage] == [
+        "the segment cannot be sealed: EIO"
+    ]
+    [(position, message)] = messages_of(recovered)
+    store = recovered.store
+    store.release(message, store.lane(1, 0), position)
+    store.append(published(b"second"), store.lane(1, 0), 1)
+    store.commit()
+    there.advance()
+    assert FIRST in there.files
+    assert bodies(opened(there)) == [b"second"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_a_store_is_not_opened_for_want_of_room_or_permission(number: int) -> None:
+    there = disk()
+    written(there, b"first")
+    there.fault = (Write, number)
+    with pytest.raises(OSError, match=errno.errorcode[number]):
+        opened(there)
+    assert bodies(opened(there)) == [b"first"]
+
+
 @pytest.mark.parametrize("head", [bytes(HEAD_SIZE), encode_head(1, bytes(8))])
 def test_a_last_segment_that_was_never_begun_is_no_damage(head: bytes) -> None:
     there = disk()

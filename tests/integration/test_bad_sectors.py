@@ -1,0 +1,144 @@
+"""Sectors of a disk that cannot be read or written any more cost what lies in them, and nothing else."""
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.faults import Faults
+from tests.integration.process import Broker
+from tests.integration.test_durability import taken
+from tests.integration.test_supervision import (
+    PERSISTENT,
+    config,
+    confirming,
+    end,
+    faults,
+    folder,
+    metrics,
+    started,
+    until_logged,
+)
+
+__all__ = ["config", "faults"]
+
+FIRST = "00000001.segment"
+# More than a sector, so that one of them lies in the middle of a message.
+FILLING = "." * 20_000
+
+
+def filled(tmp_path: Path, config: Path) -> bytes:
+    """Three messages in one segment of a broker that was killed; answers what is in the file."""
+    with started(tmp_path, config) as node:
+        channel = confirming(node.port, "a")
+        for body in ("before", "within", "behind"):
+            channel.basic_publish("", "q", (body + FILLING).encode(), PERSISTENT)
+        end(node)
+    return (folder(tmp_path, "a") / FIRST).read_bytes()
+
+
+def names_in(node: Broker) -> list[str]:
+    """What is in the queue, each without its filling; it stays there."""
+    channel = confirming(node.port, "a")
+    found = [body.removesuffix(FILLING) for body, _ in taken(channel, "q")]
+    channel.connection.close()
+    return found
+
+
+def damage_in(node: Broker) -> list[str]:
+    """What the log says is damaged, by octet."""
+    lines = [line for line in node.lines if "vhost 'a' runs without what is damaged" in line]
+    return [line.partition(f"{FIRST}, octet ")[2] for line in lines]
+
+
+def test_what_lies_around_a_sector_that_cannot_be_read_is_there(
+    tmp_path: Path, config: Path, faults: Faults
+) -> None:
+    at = filled(tmp_path, config).index(b"within") + 10_000
+    path = folder(tmp_path, "a") / FIRST
+    faults.set(f"read errno {errno.EIO} {path} {at}")
+    with started(tmp_path, config, **faults.environment) as node:
+        sector = at - at % 4096
+        assert f"{sector}: 4096 octets cannot be read: Input/output error" in damage_in(node)[0]
+        assert b'warren_vhost_damaged_records{vhost="a"} 2\n' in metrics(node)
+        assert names_in(node) == ["before", "behind"]
+        confirming(node.port, "a").basic_publish("", "q", b"later", PERSISTENT)
+        end(node)
+    with started(tmp_path, config, **faults.environment) as node:
+        assert names_in(node) == ["before", "behind", "later"]
+        end(node)
+    # The file was left alone: what comes back to life is there again.
+    faults.set()
+    with started(tmp_path, config, **faults.environment) as node:
+        assert names_in(node) == ["before", "within", "behind", "later"]
+
+
+@pytest.mark.parametrize("call", ["read", "open"])
+def test_a_segment_of_which_nothing_can_be_read_is_reported_and_the_virtual_host_opens(
+    tmp_path: Path, config: Path, faults: Faults, call: str
+) -> None:
+    filled(tmp_path, config)
+    faults.set(f"{call} errno {errno.EIO} {folder(tmp_path, 'a') / FIRST}")
+    with started(tmp_path, config, **faults.environment) as node:
+        assert damage_in(node)[0].startswith("0: 16777216 octets cannot be read: Input/output error")
+        confirming(node.port, "a").basic_publish("", "q", b"later", PERSISTENT)
+        end(node)
+    with started(tmp_path, config, **faults.environment) as node:
+        assert names_in(node) == ["later"]
+
+
+def test_a_last_segment_that_cannot_be_sealed_is_left_alone(
+    tmp_path: Path, config: Path, faults: Faults
+) -> None:
+    before = filled(tmp_path, config)
+    faults.set(f"write errno {errno.EIO} {folder(tmp_path, 'a') / FIRST}")
+    for more in (1, 2):
+        with started(tmp_path, config, **faults.environment) as node:
+            assert len(damage_in(node)) == 1
+            channel = confirming(node.port, "a")
+            channel.basic_publish("", "q", b"later", PERSISTENT)
+            assert names_in(node) == ["before", "within", "behind", *["later"] * more]
+            end(node)
+        assert (folder(tmp_path, "a") / FIRST).read_bytes() == before
+
+
+def numbers_in(channel: BlockingChannel) -> Iterator[int]:
+    """What is handed out, until there is no more."""
+    while True:
+        method, _, body = channel.basic_get("q")
+        if method is None:
+            return
+        yield int(body.rstrip(b"\0"))
+
+
+def take_for_ever(channel: BlockingChannel, found: list[int]) -> None:
+    """Go on asking, also when there is nothing."""
+    while True:
+        found.extend(numbers_in(channel))
+
+
+def test_a_sector_that_goes_bad_under_a_broker_restarts_the_virtual_host_without_it(
+    tmp_path: Path, config: Path, faults: Faults
+) -> None:
+    with started(tmp_path, config, **faults.environment) as node:
+        channel = confirming(node.port, "a")
+        # So many that those in the second segment are on the disk only.
+        for number in range(40):
+            channel.basic_publish("", "q", b"%d" % number + bytes(1_000_000), PERSISTENT)
+        path = folder(tmp_path, "a") / "00000002.segment"
+        at = path.read_bytes().index(b"25" + bytes(1_000_000))
+        faults.set(f"read errno {errno.EIO} {path} {at + 500_000}")
+        found: list[int] = []
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
+            take_for_ever(channel, found)
+        assert closed.value.args == (320, "CONNECTION_FORCED - vhost 'a' is down")
+        assert "Input/output error" in until_logged(node, "vhost 'a' has failed")
+        assert "00000002.segment" in until_logged(node, "vhost 'a' runs without what is damaged")
+        until_logged(node, "vhost 'a' is restarted")
+        rest = list(numbers_in(confirming(node.port, "a")))
+        assert rest == [number for number in range(40) if number != 25]
+        end(node)
+    with started(tmp_path, config) as node:
+        assert list(numbers_in(confirming(node.port, "a"))) == list(range(40))
