@@ -141,6 +141,15 @@ SPARE_SEGMENTS_MAX = 4
 # Reads that may fail of one segment before what is left of it is tried in large pieces only: a device may try
 # for seconds each time, and this is enough for some twenty sectors.
 SALVAGE_FAILURES_MAX = 256
+# Octets of dead segments that are let go for each octet of state written anew for them: a queue that is done
+# with every other of a million messages would else fill segments with its state as fast as they are freed.
+DEAD_PER_STATE_MIN = 4
+# What is read at once of a segment whose messages are moved: a fraction of a millisecond of the loop.
+COMPACTION_READ_SIZE = 131_072
+# And so often before a batch, while nothing that is alive is found.
+COMPACTION_READS_PER_BATCH = 4
+# Segments that may be dead beside as much as is alive, before one is moved: what is read in order never is.
+COMPACTION_SLACK_SEGMENTS = 4
 # A record of what queues are done with: one allocation when it is read.
 STATE_RECORD_SIZE_MAX = 1_048_576
 

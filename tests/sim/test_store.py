@@ -9,7 +9,10 @@ import random
 import pytest
 from tests.sim.disk import SimulatedDisk
 from tests.sim.recovered import messages_in
+<<<<<<< HEAD
 from tests.sim.seeds import SEEDS
+=======
+>>>>>>> ef892c8 (Move what is alive out of segments that are mostly dead)
 from tests.sim.segments import make_small
 
 from warren.model.confirmation import Confirmation
@@ -19,7 +22,7 @@ from warren.store.recovery import OpeningWorld, Recovered, open_store
 from warren.wire.properties import BasicProperties
 
 QUEUES = (1, 2, 3)
-STEPS = 120
+STEPS = 150
 # Every other seed has segments that a few states of lanes fill, the others some messages in each.
 SEGMENT_SIZES = (8_192, 600)
 BODY_SIZES = ((0, 1, 20, 700, 3_000), (0, 1, 20, 100))
@@ -64,6 +67,9 @@ class Simulation:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
+        # How often what is released is the oldest, and how often power is lost. Where both are rare, some
+        # lives on in each segment, and is moved more than once.
+        self.in_order, self.crashes = self.chance.choice([(0.5, 0.05), (0.0, 0.01)])
         self.body_sizes = BODY_SIZES[seed % 2]
         self.disk = SimulatedDisk(self.chance)
         self.port = Port()
@@ -83,8 +89,10 @@ class Simulation:
         return open_store(self.disk, self.port, world)
 
     def step(self) -> None:
-        actions = ["append"] * 6 + ["release"] * 4 + ["drain", "reach", "reach", "commit", "commit"]
-        getattr(self, self.chance.choice([*actions, "work", "work", "work", "work", "crash"]))()
+        actions = ["append"] * 6 + ["release"] * 4 + ["drain", "reach", "reach", "read"]
+        actions += ["tend", "commit", "commit", "commit"]
+        actions += ["work"] * 4
+        getattr(self, "crash" if self.chance.random() < self.crashes else self.chance.choice(actions))()
 
     def append(self) -> None:
         body = self.chance.randbytes(self.chance.choice(self.body_sizes))
@@ -99,19 +107,36 @@ class Simulation:
 
     def release(self) -> None:
         if self.held:
-            key = min(self.held) if self.chance.random() < 0.5 else self.chance.choice(list(self.held))
+            key = (
+                min(self.held)
+                if self.chance.random() < self.in_order
+                else self.chance.choice(list(self.held))
+            )
             _, message = self.held.pop(key)
             self.store.release(message, self.store.lane(key[0], 0), key[1])
             self.released[key] = False
 
     def drain(self) -> None:
-        """Release all, or all but the newest."""
-        for _ in range(len(self.held) - self.chance.choice([0, 0, 1, 3])):
+        """Release all, or all but a few."""
+        few = [0, 0, 1, 3] if self.in_order else [len(self.held) // 2]
+        for _ in range(len(self.held) - self.chance.choice(few)):
             self.release()
 
     def reach(self) -> None:
         queue = self.chance.choice(QUEUES)
         self.store.reached(self.store.lane(queue, 0), self.chance.randrange(self.next[queue] + 1))
+
+    def read(self) -> None:
+        """What is written is where its queues think that it is, moved or not."""
+        reader = self.store.reader()
+        for _, message in self.held.values():
+            if 0 < message.location < self.store.written:
+                found = reader.read(message.location)
+                assert found is not None
+                assert (found.content, found.address) == (message.content, message.address)
+
+    def tend(self) -> None:
+        self.store.tend()
 
     def commit(self) -> None:
         self.store.commit()
@@ -174,5 +199,6 @@ def test_nothing_confirmed_is_lost_and_nothing_released_comes_back(
     for _ in range(STEPS):
         simulation.step()
     simulation.settle()
+    simulation.read()
     assert {number for number, _ in simulation.held.values()} <= simulation.promises.confirmed | {0}
     simulation.crash()

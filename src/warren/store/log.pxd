@@ -8,12 +8,14 @@ from warren.store.segment cimport Segment
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _SEAL_SIZE
 cdef Py_ssize_t _BEGIN_SIZE
+cdef int64_t _MESSAGE_OVERHEAD
 cdef int _SEGMENT_SHIFT
 
 @cython.final
 cdef class Log:
     cdef readonly dict segments
     cdef readonly Segment last
+    cdef bint _is_erased
     cdef object _random_octets
     cdef list _spares
     cdef int64_t _spares_made

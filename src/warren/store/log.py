@@ -14,6 +14,7 @@ from warren.store.disk import Create, Delete, Rename, Step, Sync, SyncDirectory,
 from warren.store.record import (
     BATCH,
     HEAD_SIZE,
+    MESSAGE_OVERHEAD,
     SEAL,
     checksum_seed,
     encode,
@@ -24,6 +25,7 @@ from warren.store.segment import HEAD_SIZE as SEGMENT_HEAD_SIZE
 from warren.store.segment import SALT_SIZE, SPARE_PREFIX, Segment, encode_head
 
 _HEAD_SIZE = HEAD_SIZE
+_MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
 # What a segment keeps free for its SEAL, and what it begins with: its head and a BATCH.
 _SEAL_SIZE = HEAD_SIZE
 _BEGIN_SIZE = SEGMENT_HEAD_SIZE + HEAD_SIZE
@@ -35,6 +37,7 @@ class Log:
 
     __slots__ = (
         "_chunks",
+        "_is_erased",
         "_random_octets",
         "_retired",
         "_sealed",
@@ -52,6 +55,8 @@ class Log:
         spares: list[str],
         random_octets: Callable[[int], bytes],
         number: int = 0,
+        *,
+        is_erased: bool = False,
     ) -> None:
         """Go on behind `segments`, which are all sealed, and behind `number`.
 
@@ -59,6 +64,7 @@ class Log:
         """
         self.segments = segments
         self._random_octets = random_octets
+        self._is_erased = is_erased
         self.last = Segment(max(number, *segments, 0), 0)
         # Files that can be used again, and the highest number that one of them has.
         self._spares = spares
@@ -82,7 +88,7 @@ class Log:
         self._make_room(size)
         last = self.last
         message.location = (last.number << _SEGMENT_SHIFT) | last.size
-        last.live += message.references
+        last.hold(message.references, len(content) + _MESSAGE_OVERHEAD)
         self._chunks.append(encode_message_head(message, references, self.last.seed))
         self._chunks.append(content)
         last.size += size
@@ -151,7 +157,7 @@ class Log:
         """Begin the segment behind the last, with room for a record of `size`."""
         number = self.last.number + 1
         capacity = max(SEGMENT_SIZE, _BEGIN_SIZE + size + _HEAD_SIZE + _SEAL_SIZE)
-        self.last = Segment(number, capacity)
+        self.last = Segment(number, capacity, is_erased=self._is_erased)
         self.segments[number] = self.last
         if capacity == SEGMENT_SIZE and self._spares:
             self._steps.append(Rename(self._spares.pop(), self.last.name))
@@ -175,7 +181,9 @@ class Log:
         self._chunks = []
 
     def _let_go(self, segment: Segment) -> None:
-        del self.segments[segment.number]
+        segment.is_gone = True
+        if not segment.live:
+            del self.segments[segment.number]
         if segment.capacity == SEGMENT_SIZE and len(self._spares) < SPARE_SEGMENTS_MAX:
             self._spares_made += 1
             spare = f"{SPARE_PREFIX}{self._spares_made:08d}"

@@ -6,12 +6,13 @@ from warren.model.message cimport StoredMessage
 from warren.store.lane cimport Lane
 from warren.store.log cimport Log
 from warren.store.reader cimport Reader
-from warren.store.segment cimport Segment
+from warren.store.segment cimport Segment, slot_of
 
 cdef int _SEGMENT_SHIFT
 cdef Py_ssize_t _PENDING_SIZE_MAX
 cdef Py_ssize_t _MESSAGE_SIZE
 cdef Py_ssize_t _REFERENCE_SIZE
+cdef int64_t _MESSAGE_OVERHEAD
 
 @cython.final
 cdef class MessageStore:
@@ -32,6 +33,8 @@ cdef class MessageStore:
     cdef list _dirty_lanes
     cdef list _runs
     cdef list _dead
+    cdef Py_ssize_t _dead_seen
+    cdef object _compaction
     cdef list _waiting
     cdef list _batch_waiting
     cdef object _on_closed
@@ -44,6 +47,9 @@ cdef class MessageStore:
     cpdef release(self, StoredMessage message, Lane lane, uint64_t position)
     @cython.locals(segment=Segment)
     cpdef release_at(self, uint64_t location, Lane lane, uint64_t position)
+    cdef _finish(self, Lane lane, uint64_t position)
+    @cython.locals(segment=Segment, at=int64_t, moved_to=uint64_t)
+    cdef _leave(self, uint64_t location, int64_t octets)
     cpdef reached(self, Lane lane, uint64_t position)
     cdef _announce(self)
     @cython.locals(before=Py_ssize_t)

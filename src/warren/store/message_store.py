@@ -9,26 +9,42 @@ done with is a run of its positions, which for a queue that is read in order is 
 
 Invariants: a confirmation is told only after the sync of the batch that its message, and all before it, are
 in. What is released is written behind what it releases. A file is used again only after what still matters
-in it, the state of lanes, was synced elsewhere. Numbers of queues are never used twice.
+in it, messages that are alive and the state of lanes, was synced elsewhere. Numbers of queues are never used
+twice.
 """
 
 import errno
 from collections.abc import Callable
 
-from warren.limits import PENDING_MESSAGE_SIZE, PENDING_REFERENCE_SIZE, STORE_PENDING_SIZE_MAX
+from warren.limits import (
+    DEAD_PER_STATE_MIN,
+    PENDING_MESSAGE_SIZE,
+    PENDING_REFERENCE_SIZE,
+    STORE_PENDING_SIZE_MAX,
+)
 from warren.model.confirmation import Confirmation
 from warren.model.message import StoredMessage
+from warren.store.compaction import Compaction, worth_moving
 from warren.store.disk import Disk, Step
 from warren.store.lane import Lane
 from warren.store.log import Log
 from warren.store.reader import Reader
-from warren.store.record import REACHED, RELEASE, encode_reference, encode_run
-from warren.store.segment import Segment, SegmentError
+from warren.store.record import (
+    MESSAGE_OVERHEAD,
+    REACHED,
+    REFERENCE_SIZE,
+    RELEASE,
+    RUN_SIZE,
+    encode_reference,
+    encode_run,
+)
+from warren.store.segment import Segment, SegmentError, slot_of
 
 _SEGMENT_SHIFT = 32
 _PENDING_SIZE_MAX = STORE_PENDING_SIZE_MAX
 _MESSAGE_SIZE = PENDING_MESSAGE_SIZE
 _REFERENCE_SIZE = PENDING_REFERENCE_SIZE
+_MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
 # What a file system answers that is full, and has room again later.
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
@@ -65,9 +81,10 @@ class MessageStore:
     """An open store; `recovery.open_store` makes it."""
 
     __slots__ = (
-        "_batch_waiting", "_dead", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed",
-        "_last", "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_pending_size",
-        "_port", "_reader", "_retried", "_runs", "_segments", "_waiting", "failure", "lanes", "written",
+        "_batch_waiting", "_compaction", "_dead", "_dead_seen", "_dirty_lanes", "_disk", "_is_announced",
+        "_is_busy", "_is_closed", "_last", "_last_references", "_log", "_on_closed", "_pending",
+        "_pending_references", "_pending_size", "_port", "_reader", "_retried", "_runs", "_segments", "_waiting",
+        "failure", "lanes", "written",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
@@ -93,7 +110,10 @@ class MessageStore:
         self._dirty_lanes: list[Lane] = []
         self._runs: list[bytes] = []
         # Segments that no queue needs any more, except for the state of lanes that stands in them.
-        self._dead: list[Segment] = [segment for segment in log.segments.values() if segment.is_dead]
+        self._dead: list[Segment] = []
+        # How many of them it was not worth yet to write that state anew for.
+        self._dead_seen = 0
+        self._compaction: Compaction | None = None
         # Who waits for the next batch, and who for the one that is being written.
         self._waiting: list[tuple[Confirmation, int]] = []
         self._batch_waiting: list[tuple[Confirmation, int]] = []
@@ -104,6 +124,7 @@ class MessageStore:
         self.lanes = lanes
         # What lies before this location can be read back.
         self.written = log.location
+        self._bury([segment for segment in log.segments.values() if segment.is_dead])
 
     def lane(self, queue: int, level: int) -> Lane:
         """The lane of priority `level` of the queue with number `queue`."""
@@ -140,20 +161,21 @@ class MessageStore:
     def release(self, message: StoredMessage, lane: Lane, position: int) -> None:
         """`lane` is done with `message`, at `position`."""
         message.references -= 1
-        self.release_at(message.location, lane, position)
+        if message.location:
+            self._leave(message.location, len(message.content) + _MESSAGE_OVERHEAD)
+        self._finish(lane, position)
 
     def release_at(self, location: int, lane: Lane, position: int) -> None:
-        """`lane` is done with the message at `position`, which lies at `location`; 0: nowhere yet."""
-        if location:
-            segment = self._segments[location >> _SEGMENT_SHIFT]
-            segment.live -= 1
-            if not segment.live and segment.is_sealed:
-                self._dead.append(segment)
-                if not self._is_announced:
-                    self._announce()
+        """`lane` is done with the message at `position`, which nobody has read back from `location`."""
+        segment = self._segments[location >> _SEGMENT_SHIFT]
+        self._leave(location, segment.live_octets // segment.live)
+        self._finish(lane, position)
+
+    def _finish(self, lane: Lane, position: int) -> None:
+        """`lane` is done with what it had at `position`: say so in the next batch."""
         if lane.is_dropped:
             return
-        lane.release(position, position + 1)
+        lane.add(position, position + 1)
         if lane.run_count and position == lane.run_first + lane.run_count:
             lane.run_count += 1
             return
@@ -176,6 +198,15 @@ class MessageStore:
         """Reads back what lies before `written`."""
         return self._reader
 
+    def tend(self) -> None:
+        """Begin to give back disk, if much is taken by what nobody needs: ask for it now and then."""
+        if self._compaction is None and not self._is_closed and self._on_closed is None:
+            segment = worth_moving(self._segments.values())
+            if segment is not None:
+                self._compaction = Compaction(segment, self._disk, self._segments, self.lanes)
+                if not self._is_announced:
+                    self._announce()
+
     def drop(self, lane: Lane) -> None:
         """The queue of `lane` is gone: what is done with it need not be written any more."""
         lane.is_dropped = True
@@ -192,6 +223,9 @@ class MessageStore:
             self._submit(steps)
         else:
             self._confirm()
+            self._advance()
+            if self._has_more():
+                self._announce()
 
     def retry(self) -> None:
         """Try the batch that failed once more, as when the disk has room again."""
@@ -201,6 +235,7 @@ class MessageStore:
     def close(self, on_closed: Callable[[], None]) -> None:
         """Write what is pending, then call `on_closed`; also after a failure."""
         self._on_closed = on_closed
+        self._compaction = None
         if not self._is_busy:
             self.commit()
         self._end_if_done()
@@ -239,11 +274,23 @@ class MessageStore:
             if message.references:
                 joined = its_references[0] if len(its_references) == 1 else b"".join(its_references)
                 log.append_message(message, joined)
+        if self._compaction is not None:
+            self._compact(self._compaction)
         self._encode_state()
         if self._pending_size > _PENDING_SIZE_MAX:
             self._port.has_caught_up()
         self._pending_size = 0
         return log.finish()
+
+    def _compact(self, compaction: Compaction) -> None:
+        """Copy some of what is alive in a segment of which most is dead."""
+        try:
+            compaction.copy(self._log)
+        except (OSError, SegmentError) as error:
+            # What can be read of it stays where it is.
+            compaction.segment.is_sealed = False
+            self._compaction = None
+            self._port.unreadable(error)
 
     def _encode_state(self) -> None:
         """What lanes are done with and have reached since the last batch; all of it, from dead segments."""
@@ -259,23 +306,77 @@ class MessageStore:
             if lane.has_reached:
                 reached.append(encode_reference(lane.queue, lane.key | lane.reached))
                 lane.has_reached = False
-        self._dead += log.sealed_dead()
-        while self._dead:
-            segment = self._dead.pop()
-            for lane in segment.lanes:
-                if not lane.is_dropped:
-                    lanes.append(lane)
-                    runs += [
-                        encode_run(lane.queue, lane.key | first, end - first) for first, end in lane.runs()
-                    ]
-                    reached.append(encode_reference(lane.queue, lane.key | lane.reached))
-            log.retire(segment)
+        self._bury(log.sealed_dead())
+        if len(self._dead) != self._dead_seen:
+            lanes += self._retire_dead(runs, reached)
         begun = log.last.number
         log.append_parts(RELEASE, runs)
         log.append_parts(REACHED, reached)
         # What does not fit into one segment stands in two: both must not go before it is written anew.
         for number in range(begun, log.last.number + 1) if lanes else ():
             self._segments[number].lanes.update(lanes)
+
+    def _retire_dead(self, runs: list[bytes], reached: list[bytes]) -> list[Lane]:
+        """Let the dead segments go, and add the state that stands in them to `runs` and `reached`.
+
+        Answers the lanes whose state that is. Nothing happens while it would take a good part of the room
+        that is won: it would fill segments that are dead themselves.
+        """
+        lanes = {lane for segment in self._dead for lane in segment.lanes if not lane.is_dropped}
+        needed = [(lane, lane.runs()) for lane in lanes]
+        size = sum(REFERENCE_SIZE + RUN_SIZE * len(its_runs) for _, its_runs in needed)
+        self._dead_seen = len(self._dead)
+        if size * DEAD_PER_STATE_MIN > sum(segment.capacity for segment in self._dead):
+            return []
+        for lane, its_runs in needed:
+            runs += [encode_run(lane.queue, lane.key | first, end - first) for first, end in its_runs]
+            reached.append(encode_reference(lane.queue, lane.key | lane.reached))
+        for segment in self._dead:
+            self._log.retire(segment)
+        self._dead.clear()
+        self._dead_seen = 0
+        return list(lanes)
+
+    def _leave(self, location: int, octets: int) -> None:
+        """A queue is done with a message of `octets` that it has at `location`."""
+        segment = self._segments[location >> _SEGMENT_SHIFT]
+        at = location - (segment.number << _SEGMENT_SHIFT)
+        if segment.moved is not None:
+            moved_to = segment.moved.find(at)
+            if moved_to:
+                self._leave(moved_to, octets)
+        if segment.gone is not None:
+            segment.gone.add(slot_of(at), slot_of(at) + 1)
+        segment.leave(1, octets)
+        if not segment.live:
+            if segment.is_gone:
+                del self._segments[segment.number]
+            elif segment.is_sealed and not segment.is_dying:
+                self._bury([segment])
+                if not self._is_announced:
+                    self._announce()
+
+    def _bury(self, segments: list[Segment]) -> None:
+        """The files of `segments` can be let go."""
+        for segment in segments:
+            segment.is_dying = True
+        self._dead += segments
+
+    def _advance(self) -> None:
+        """What was copied is written: say so, and go on with it."""
+        compaction = self._compaction
+        if compaction is None:
+            return
+        self._bury(compaction.settle())
+        if compaction.is_over or compaction.segment.is_dying:
+            if not compaction.segment.is_dying:
+                self._bury([compaction.segment])
+            self._compaction = None
+            self.tend()
+
+    def _has_more(self) -> bool:
+        """True if there is something to write that nobody waits for."""
+        return self._compaction is not None or len(self._dead) != self._dead_seen
 
     def _submit(self, steps: list[Step]) -> None:
         self._is_busy = True
@@ -297,7 +398,8 @@ class MessageStore:
             self.failure = None
             self._port.recovered()
         self._confirm()
-        if self._pending or self._waiting or self._dirty_lanes or self._dead:
+        self._advance()
+        if self._pending or self._waiting or self._dirty_lanes or self._has_more():
             self.commit()
         self._end_if_done()
 

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 cimport cython
 from warren.model.message cimport StoredMessage
 from warren.store.record cimport decode_message, is_intact
+from warren.store.segment cimport Segment
 
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _READ_AHEAD_SIZE
@@ -20,8 +21,11 @@ cdef class Reader:
     cdef int64_t _start
     cdef int64_t _end
 
-    @cython.locals(number=int64_t, at=int64_t, begin=int64_t, size=Py_ssize_t, message=StoredMessage)
+    @cython.locals(
+        number=int64_t, at=int64_t, begin=int64_t, size=Py_ssize_t, message=StoredMessage, segment=Segment,
+        moved_to=uint64_t,
+    )
     cpdef StoredMessage read(self, uint64_t location)
     cpdef forget(self)
     @cython.locals(gap=int64_t, is_near=bint, size=Py_ssize_t)
-    cdef Py_ssize_t _fill(self, object segment, int64_t at) except -1
+    cdef Py_ssize_t _fill(self, Segment segment, int64_t at) except -1

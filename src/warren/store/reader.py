@@ -43,6 +43,12 @@ class Reader:
         number = location >> _SEGMENT_SHIFT
         at = location - (number << _SEGMENT_SHIFT)
         segment = self._segments[number]
+        if segment.moved is not None:
+            moved_to = segment.moved.find(at)
+            if moved_to:
+                number = moved_to >> _SEGMENT_SHIFT
+                at = moved_to - (number << _SEGMENT_SHIFT)
+                segment = self._segments[number]
         begin = at - self._start
         size = 0
         if number == self._number and 0 <= begin <= len(self._chunk):

@@ -39,6 +39,9 @@ _FIXED_SIZE = 20
 _FIXED = Struct(">BQBBHII")
 _HEAD = Struct(">II")
 
+# What a message takes on the disk beside its content, but for its address and its property list.
+MESSAGE_OVERHEAD = HEAD_SIZE + _FIXED_SIZE + REFERENCE_SIZE
+
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
 _MESSAGE = MESSAGE

@@ -34,8 +34,6 @@ from warren.store.segment import (
 )
 from warren.store.stores import TRANSIENT_SEGMENTS_FROM
 
-_SEGMENT_SHIFT = 32
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
@@ -75,7 +73,8 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
 def open_erased(disk: Disk, port: StorePort, random_octets: Callable[[int], bytes]) -> MessageStore:
     """Open a store in `disk` for what need not survive, and erase what is there. OSError from the disk."""
     disk.perform([Delete(name) for name in disk.names()])
-    return MessageStore(disk, Log({}, [], random_octets, TRANSIENT_SEGMENTS_FROM), port, {})
+    log = Log({}, [], random_octets, TRANSIENT_SEGMENTS_FROM, is_erased=True)
+    return MessageStore(disk, log, port, {})
 
 
 class _Reading:
@@ -145,10 +144,7 @@ class _Reading:
             if not self._world.has_queue(queue):
                 continue
             lane = self.lanes[key] = released(scan, queue, level)
-            found = remaining(scan, lane)
-            self.queues.setdefault(queue, {})[level] = found
-            for location in found.locations:
-                self.segments[location >> _SEGMENT_SHIFT].live += 1
+            self.queues.setdefault(queue, {})[level] = remaining(scan, lane, self.segments)
             for number in scan.segments:
                 self.segments[number].lanes.add(lane)
         self._scan = Scan()
@@ -165,7 +161,7 @@ class _Reading:
                     segment.is_sealed = not is_damaged
                     segment.size = at + size
                     return
-                self._scan.take(segment.number, octets, at, size)
+                self._scan.take(segment, octets, at, size)
                 at += size
                 continue
             # All before a BATCH was synced: if there is one behind, this is damage and not a torn end.

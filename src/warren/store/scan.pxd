@@ -9,6 +9,7 @@ from warren.store.record cimport (
     uint32,
     uint64,
 )
+from warren.store.segment cimport Segment
 
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _REFERENCE_SIZE
@@ -19,6 +20,7 @@ cdef int _REACHED
 cdef int _HAS_EXPIRATION
 cdef int _LEVEL_SHIFT
 cdef int _SEGMENT_SHIFT
+cdef int64_t _BESIDE_BODY
 
 @cython.final
 cdef class LaneScan:
@@ -38,17 +40,18 @@ cdef class Scan:
     cdef tuple _key
 
     @cython.locals(kind=cython.int, begin=Py_ssize_t, key=uint64_t, first=uint64_t, lane=LaneScan)
-    cpdef take(self, uint64_t segment, bytes octets, Py_ssize_t at, Py_ssize_t size)
+    cpdef take(self, Segment segment, bytes octets, Py_ssize_t at, Py_ssize_t size)
     @cython.locals(
         body_size=Py_ssize_t, expires=cython.int, begin=Py_ssize_t, key=uint64_t, position=uint64_t,
-        lane=LaneScan, count=Py_ssize_t,
+        lane=LaneScan, count=Py_ssize_t, location=uint64_t,
     )
-    cdef _take_message(self, uint64_t location, bytes octets, Py_ssize_t at, Py_ssize_t size)
+    cdef _take_message(self, Segment segment, bytes octets, Py_ssize_t at, Py_ssize_t size)
     @cython.locals(lane=LaneScan, key=tuple)
     cdef LaneScan _lane(self, uint64_t queue, uint64_t level)
 
 cdef uint64_t _position(uint64_t key) noexcept
 cpdef Lane released(LaneScan scan, uint64_t queue, uint64_t level)
-@cython.locals(position=uint64_t, first=uint64_t, end=uint64_t, place=Py_ssize_t, octets=int64_t)
-cpdef object remaining(LaneScan scan, Lane lane)
-cdef _put_in_order(LaneScan scan)
+@cython.locals(
+    position=uint64_t, location=uint64_t, size=int64_t, place=Py_ssize_t, octets=int64_t, segment=Segment,
+)
+cpdef object remaining(LaneScan scan, Lane lane, dict segments)

@@ -1,14 +1,14 @@
 """What the records of segments say of each lane: read once, in the order in which they were written."""
 
 from array import array
-from collections.abc import Iterator
 
-from warren.model.message import HAS_EXPIRATION
+from warren.model.message import BODY_END, HAS_EXPIRATION
 from warren.store.found import Found
 from warren.store.lane import Lane
 from warren.store.record import (
     HEAD_SIZE,
     MESSAGE,
+    MESSAGE_OVERHEAD,
     REACHED,
     REFERENCE_SIZE,
     RELEASE,
@@ -19,6 +19,8 @@ from warren.store.record import (
     uint32,
     uint64,
 )
+from warren.store.segment import Segment
+from warren.store.sorting import in_order
 
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
@@ -29,8 +31,8 @@ _REACHED = REACHED
 _HAS_EXPIRATION = HAS_EXPIRATION
 _LEVEL_SHIFT = 56
 _SEGMENT_SHIFT = 32
-# Behind the last run: no position comes before its first, and none after its end.
-_NO_RUN = (1 << 62, 1 << 62)
+# What a message takes beside its body, as the log counts it.
+_BESIDE_BODY = MESSAGE_OVERHEAD + len(BODY_END)
 
 LaneKey = tuple[int, int]
 
@@ -65,26 +67,27 @@ class Scan:
         self._last: LaneScan | None = None
         self._key = (0, 0)
 
-    def take(self, segment: int, octets: bytes, at: int, size: int) -> None:
+    def take(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
         """Take note of the intact record of `size` octets at `at` in `octets`, all of `segment`."""
         kind = octets[at + 8]
         if kind == _MESSAGE:
-            self._take_message((segment << _SEGMENT_SHIFT) | at, octets, at, size)
+            self._take_message(segment, octets, at, size)
         elif kind == _RELEASE:
             for begin in range(at + _HEAD_SIZE, at + size, _RUN_SIZE):
                 key = uint64(octets, begin + 4)
                 lane = self._lane(uint32(octets, begin), key >> _LEVEL_SHIFT)
                 first = _position(key)
                 lane.runs.append((first, first + uint64(octets, begin + 12)))
-                lane.segments.add(segment)
+                lane.segments.add(segment.number)
         elif kind == _REACHED:
             for begin in range(at + _HEAD_SIZE, at + size, _REFERENCE_SIZE):
                 key = uint64(octets, begin + 4)
                 lane = self._lane(uint32(octets, begin), key >> _LEVEL_SHIFT)
                 lane.reached = max(lane.reached, _position(key))
-                lane.segments.add(segment)
+                lane.segments.add(segment.number)
 
-    def _take_message(self, location: int, octets: bytes, at: int, size: int) -> None:
+    def _take_message(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
+        location = (segment.number << _SEGMENT_SHIFT) | at
         body_size = content_size(octets, at, size) - 1
         expires = octets[at + _HEAD_SIZE + 8] & _HAS_EXPIRATION
         begin = first_reference(at)
@@ -101,6 +104,7 @@ class Scan:
             if expires:
                 lane.expiring.append(position)
             begin += _REFERENCE_SIZE
+        segment.octets += reference_count(octets, at) * (body_size + _BESIDE_BODY)
 
     def _lane(self, queue: int, level: int) -> LaneScan:
         key = (queue, level)
@@ -122,34 +126,35 @@ def _position(key: int) -> int:
 def released(scan: LaneScan, queue: int, level: int) -> Lane:
     """The lane of `scan` as it was."""
     lane = Lane(queue, level)
-    for first, end in _merged(scan.runs):
-        lane.release(first, end)
+    for first, end in sorted(scan.runs):
+        lane.add(first, end)
     lane.reached = scan.reached
     return lane
 
 
-def remaining(scan: LaneScan, lane: Lane) -> Found:
-    """What `lane`, which was made of `scan`, still needs."""
+def remaining(scan: LaneScan, lane: Lane, segments: dict[int, Segment]) -> Found:
+    """What `lane`, which was made of `scan`, still needs, and holds in `segments`."""
     positions, locations = array("Q"), array("Q")
     if not scan.in_order:
-        _put_in_order(scan)
-    runs = lane.runs()
-    ahead = iter(runs)
-    first, end = next(ahead, _NO_RUN)
+        scan.positions, scan.locations, scan.sizes = in_order(scan.positions, scan.locations, scan.sizes)
     expires = set(scan.expiring)
     expiring = []
     octets = 0
     for place in range(len(scan.positions)):
         position = scan.positions[place]
-        while position >= end:
-            first, end = next(ahead, _NO_RUN)
-        if position < first:
-            positions.append(position)
-            locations.append(scan.locations[place])
-            octets += scan.sizes[place]
-            if position in expires:
-                expiring.append((position, scan.locations[place]))
-    ends = [lane.reached, runs[-1][1] if runs else 0]
+        if lane.has(position):
+            continue
+        location = scan.locations[place]
+        size = scan.sizes[place]
+        positions.append(position)
+        locations.append(location)
+        octets += size
+        if position in expires:
+            expiring.append((position, location))
+        segment = segments[location >> _SEGMENT_SHIFT]
+        segment.live += 1
+        segment.live_octets += size + _BESIDE_BODY
+    ends = [lane.reached, lane.end]
     if len(scan.positions):
         ends.append(scan.positions[-1] + 1)
     return Found(
@@ -160,26 +165,3 @@ def remaining(scan: LaneScan, lane: Lane) -> Found:
         reached=lane.reached,
         end=max(ends),
     )
-
-
-def _put_in_order(scan: LaneScan) -> None:
-    """Sort by position; of what was written twice, the later counts."""
-    latest = dict(zip(scan.positions, zip(scan.locations, scan.sizes, strict=True), strict=True))
-    order = sorted(latest)
-    scan.positions = array("Q", order)
-    scan.locations = array("Q", [latest[position][0] for position in order])
-    scan.sizes = array("I", [latest[position][1] for position in order])
-    scan.in_order = True
-
-
-def _merged(runs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """`runs` in order, those that overlap or touch made one."""
-    first, end = 0, 0
-    for begin, behind in sorted(runs):
-        if begin > end:
-            if end > first:
-                yield first, end
-            first = begin
-        end = max(end, behind)
-    if end > first:
-        yield first, end

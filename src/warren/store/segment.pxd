@@ -1,12 +1,28 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from warren.store.positions cimport Positions
+
+cdef int _SLOT_SHIFT
+
 @cython.final
 cdef class Segment:
     cdef readonly uint64_t number
     cdef public int64_t capacity
     cdef public int64_t size
+    cdef public int64_t octets
     cdef public int64_t live
+    cdef public int64_t live_octets
+    cdef public Positions gone
+    cdef public object moved
+    cdef public object home
     cdef public bint is_sealed
+    cdef public bint is_dying
+    cdef public bint is_gone
     cdef public uint32_t seed
     cdef public set lanes
+
+    cpdef hold(self, int64_t references, int64_t octets)
+    cpdef leave(self, int64_t references, int64_t octets)
+
+cpdef int64_t slot_of(int64_t at)

@@ -11,6 +11,8 @@ from google_crc32c import value as checksum_of
 
 from warren.limits import SEGMENT_SIZE
 from warren.store.lane import Lane
+from warren.store.places import Places
+from warren.store.positions import Positions
 from warren.store.record import VERSION, checksum_seed
 
 MAGIC = b"WRNSEG"
@@ -20,6 +22,8 @@ _SALT_AT = 12
 _CHECKSUM_AT = 20
 SUFFIX = ".segment"
 SPARE_PREFIX = "spare-"
+# Records are larger than this, shifted: each has a slot of its own.
+_SLOT_SHIFT = 5
 
 
 class SegmentError(Exception):
@@ -39,16 +43,30 @@ class NewerFormatError(SegmentError):
 class Segment:
     """What is known of one segment while the store is open."""
 
-    __slots__ = ("capacity", "is_sealed", "lanes", "live", "number", "seed", "size")
+    __slots__ = (
+        "capacity", "gone", "home", "is_dying", "is_gone", "is_sealed", "lanes", "live", "live_octets",
+        "moved", "number", "octets", "seed", "size",
+    )  # fmt: skip
 
-    def __init__(self, number: int, capacity: int = SEGMENT_SIZE) -> None:
+    def __init__(self, number: int, capacity: int = SEGMENT_SIZE, *, is_erased: bool = False) -> None:
         self.number = number
         # Octets of its file, and how many of them are used.
         self.capacity = capacity
         self.size = HEAD_SIZE
-        # References of queues to messages in it.
+        # Octets of the messages in it, each counted for all queues that it was written for.
+        self.octets = 0
+        # Of these references, how many are needed still, and about how many octets.
         self.live = 0
+        self.live_octets = 0
+        # What of it is done with, as `slot_of` counts, where no lane says so: in a store that is erased.
+        self.gone = Positions() if is_erased else None
+        # Place of a record -> where its message is now; and place of a copy -> where queues think that it is.
+        self.moved: Places | None = None
+        self.home: Places | None = None
         self.is_sealed = False
+        # True when its file is going to be let go, and when it is: others may think that messages are here.
+        self.is_dying = False
+        self.is_gone = False
         # What the checksums of its records start from.
         self.seed = 0
         # The lanes of which some state stands in it.
@@ -63,6 +81,22 @@ class Segment:
     def is_dead(self) -> bool:
         """True if no queue needs a message of it, and none ever will."""
         return self.is_sealed and not self.live
+
+    def hold(self, references: int, octets: int) -> None:
+        """So many queues need a message of `octets` in it."""
+        self.octets += references * octets
+        self.live += references
+        self.live_octets += references * octets
+
+    def leave(self, references: int, octets: int) -> None:
+        """So many queues need a message of `octets` in it no more."""
+        self.live -= references
+        self.live_octets -= references * octets
+
+
+def slot_of(at: int) -> int:
+    """The slot of the record at `at`, which no other has."""
+    return at >> _SLOT_SHIFT
 
 
 def segment_name(number: int) -> str:

@@ -35,7 +35,9 @@ class Stores:
         self.paging: set[Paging] = set()
 
     def tend(self) -> None:
-        """Let go of what was written since it was pushed, and of what was read: ask for it now and then."""
+        """Let go of what was written since it was pushed, and of room on the disk: ask for it at times."""
+        self.persistent.tend()
+        self.transient.tend()
         for row in list(self.paging):
             row.shrink()
         for store in (self.persistent, self.transient):

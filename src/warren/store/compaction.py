@@ -1,0 +1,172 @@
+"""Gives back disk that nobody needs: what is alive in a segment is written anew, and its file can go.
+
+    most of it dead:  │ message │ ▒▒▒▒▒▒▒▒ │ message │ ▒▒▒▒ │   ─ a piece with each batch ─▶  end of the log
+
+Whoever has a message keeps the location that it has for it. The segment, which stays in memory until nobody
+has such a location any more, says where each of its messages is now; a copy that is moved once more is looked
+up there by the place from which it came, so that a message is never more than one step away.
+
+Invariants: a message is said to have moved when its copy is synced. What was released between is released for
+the copy too. After a crash there may be two records of a message, of which the later counts.
+"""
+
+from collections.abc import Iterable
+
+from warren.limits import (
+    COMPACTION_READ_SIZE,
+    COMPACTION_READS_PER_BATCH,
+    COMPACTION_SLACK_SEGMENTS,
+    SEGMENT_SIZE,
+)
+from warren.store.disk import Disk
+from warren.store.lane import Lane
+from warren.store.log import Log
+from warren.store.places import Places
+from warren.store.record import (
+    HEAD_SIZE,
+    MESSAGE,
+    MESSAGE_OVERHEAD,
+    REFERENCE_SIZE,
+    SEAL,
+    decode_message,
+    first_reference,
+    is_intact,
+    reference_count,
+    uint32,
+    uint64,
+)
+from warren.store.segment import HEAD_SIZE as SEGMENT_HEAD_SIZE
+from warren.store.segment import Segment, SegmentError, slot_of
+
+_SEGMENT_SHIFT = 32
+_LEVEL_SHIFT = 56
+
+
+class Compaction:
+    """One segment whose messages are being moved."""
+
+    __slots__ = ("_at", "_disk", "_lanes", "_moves", "_segments", "is_over", "segment")
+
+    def __init__(
+        self, segment: Segment, disk: Disk, segments: dict[int, Segment], lanes: dict[tuple[int, int], Lane]
+    ) -> None:
+        self.segment = segment
+        # True when all that was alive in it has moved.
+        self.is_over = False
+        self._disk = disk
+        self._segments = segments
+        self._lanes = lanes
+        # How far it was read.
+        self._at = SEGMENT_HEAD_SIZE
+        # What was copied into this batch: (its place, location of the copy, its references, its octets).
+        self._moves: list[tuple[int, int, list[bytes], int]] = []
+
+    def copy(self, log: Log) -> None:
+        """Append what is alive in the next piece to `log`. SegmentError for a damaged one, OSError."""
+        for _ in range(COMPACTION_READS_PER_BATCH):
+            if self._moves or self.is_over:
+                return
+            self._copy_piece(log)
+
+    def settle(self) -> list[Segment]:
+        """What was copied is synced: say so. Answers the segments of which nothing is alive any more."""
+        moves, self._moves = self._moves, []
+        dead = []
+        for at, location, references, octets in moves:
+            alive = len(self._alive(at, references))
+            target = self._segments[location >> _SEGMENT_SHIFT]
+            target.leave(len(references) - alive, octets)
+            if alive:
+                self._say(at, location, alive, octets)
+            elif target.is_dead:
+                dead.append(target)
+        return dead
+
+    def _copy_piece(self, log: Log) -> None:
+        segment = self.segment
+        octets = self._disk.read(segment.name, self._at, COMPACTION_READ_SIZE)
+        begin = 0
+        while True:
+            size = is_intact(octets, begin, segment.seed)
+            if not size and begin:
+                break
+            if not size:
+                octets = self._read_whole(octets)
+                size = len(octets)
+            kind = octets[begin + 8]
+            if kind == MESSAGE:
+                self._copy_message(log, octets, begin, size)
+            begin += size
+            if kind == SEAL:
+                self.is_over = True
+                break
+        self._at += begin
+
+    def _read_whole(self, octets: bytes) -> bytes:
+        """The record that begins with `octets`, which are all of it or as much as was read."""
+        segment = self.segment
+        size = HEAD_SIZE + uint32(octets, 0) if len(octets) >= HEAD_SIZE else 0
+        if len(octets) < size <= segment.size - self._at:
+            octets = self._disk.read(segment.name, self._at, size)
+            if is_intact(octets, 0, segment.seed) == size:
+                return octets
+        raise SegmentError(segment.name, self._at, "a record is damaged")
+
+    def _copy_message(self, log: Log, octets: bytes, begin: int, size: int) -> None:
+        first = first_reference(begin)
+        end = first + reference_count(octets, begin) * REFERENCE_SIZE
+        at = self._at + begin
+        references = self._alive(
+            at, [octets[i : i + REFERENCE_SIZE] for i in range(first, end, REFERENCE_SIZE)]
+        )
+        if not references:
+            return
+        message = decode_message(octets, begin, size)
+        message.references = len(references)
+        log.append_message(message, b"".join(references))
+        self._moves.append((at, message.location, references, len(message.content) + MESSAGE_OVERHEAD))
+
+    def _alive(self, at: int, references: list[bytes]) -> list[bytes]:
+        """Those of the `references` of the message at `at` that are needed still."""
+        gone = self.segment.gone
+        if gone is not None:
+            return [] if gone.has(slot_of(at)) else references
+        return [reference for reference in references if self._needs(reference)]
+
+    def _needs(self, reference: bytes) -> bool:
+        key = uint64(reference, 4)
+        level = key >> _LEVEL_SHIFT
+        lane = self._lanes.get((uint32(reference, 0), level))
+        return lane is not None and not lane.has(key - (level << _LEVEL_SHIFT))
+
+    def _say(self, at: int, location: int, alive: int, octets: int) -> None:
+        """Let those who have the message of `octets` at `at`, so many, find it at `location`."""
+        segment = self.segment
+        target = self._segments[location >> _SEGMENT_SHIFT]
+        home = segment.home.find(at) if segment.home is not None else 0
+        if home:
+            first = self._segments[home >> _SEGMENT_SHIFT]
+            first.moved.replace(home - (first.number << _SEGMENT_SHIFT), location)  # type: ignore[union-attr]
+            segment.leave(alive, octets)
+        else:
+            home = (segment.number << _SEGMENT_SHIFT) | at
+            if segment.moved is None:
+                segment.moved = Places()
+            segment.moved.append(at, location)
+        if target.home is None:
+            target.home = Places()
+        target.home.append(location - (target.number << _SEGMENT_SHIFT), home)
+
+
+def worth_moving(segments: Iterable[Segment]) -> Segment | None:
+    """The segment with the least alive, if more is dead in all of them than alive, and some files more."""
+    best: Segment | None = None
+    total = alive = 0
+    for segment in segments:
+        if not segment.is_sealed or segment.is_dying:
+            continue
+        total += segment.octets
+        alive += segment.live_octets
+        if best is None or segment.live_octets * best.octets < best.live_octets * segment.octets:
+            best = segment
+    return best if total - alive > alive + COMPACTION_SLACK_SEGMENTS * SEGMENT_SIZE else None
