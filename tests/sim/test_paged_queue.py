@@ -8,10 +8,7 @@ import random
 
 import pytest
 from tests.sim.disk import SimulatedDisk
-<<<<<<< HEAD
 from tests.sim.seeds import SEEDS
-=======
->>>>>>> ef892c8 (Move what is alive out of segments that are mostly dead)
 from tests.sim.segments import make_small
 from tests.unit.queues.samples import Host, made
 
@@ -32,14 +29,8 @@ from warren.store.segment import SegmentError
 from warren.store.stores import Stores
 from warren.wire.properties import BasicProperties
 
-<<<<<<< HEAD
-STEPS = 80
-SEGMENT_SIZE = 2_000
-=======
-SEEDS = int(os.environ.get("SEEDS", "1000"))
 STEPS = 120
 SEGMENT_SIZE = 600
->>>>>>> ef892c8 (Move what is alive out of segments that are mostly dead)
 NUMBER = 7
 EXPIRATION_MS = 1_000
 

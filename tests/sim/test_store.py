@@ -9,10 +9,7 @@ import random
 import pytest
 from tests.sim.disk import SimulatedDisk
 from tests.sim.recovered import messages_in
-<<<<<<< HEAD
 from tests.sim.seeds import SEEDS
-=======
->>>>>>> ef892c8 (Move what is alive out of segments that are mostly dead)
 from tests.sim.segments import make_small
 
 from warren.model.confirmation import Confirmation
@@ -107,11 +104,8 @@ class Simulation:
 
     def release(self) -> None:
         if self.held:
-            key = (
-                min(self.held)
-                if self.chance.random() < self.in_order
-                else self.chance.choice(list(self.held))
-            )
+            is_oldest = self.chance.random() < self.in_order
+            key = min(self.held) if is_oldest else self.chance.choice(list(self.held))
             _, message = self.held.pop(key)
             self.store.release(message, self.store.lane(key[0], 0), key[1])
             self.released[key] = False

@@ -83,8 +83,8 @@ class MessageStore:
     __slots__ = (
         "_batch_waiting", "_compaction", "_dead", "_dead_seen", "_dirty_lanes", "_disk", "_is_announced",
         "_is_busy", "_is_closed", "_last", "_last_references", "_log", "_on_closed", "_pending",
-        "_pending_references", "_pending_size", "_port", "_reader", "_retried", "_runs", "_segments", "_waiting",
-        "failure", "lanes", "written",
+        "_pending_references", "_pending_size", "_port", "_reader", "_retried", "_runs", "_segments",
+        "_waiting", "failure", "lanes", "written",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
