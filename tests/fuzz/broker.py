@@ -105,6 +105,7 @@ class Broker:
         self.domain = Domain.open(
             "/", metadata, local, DomainWorld(random_octets=bytes, later=self.later, after=_never, now=0)
         )
+        assert list(self.domain.recover({})) == [None]
         self.server.domains["/"] = self.domain
         self.wake = Sleeper()
 

@@ -20,7 +20,7 @@ from warren.node.journaling import Journaling
 from warren.node.listening import in_order
 from warren.node.refusal import BootRefused
 from warren.node.storage import Storage
-from warren.node.tree import Tree, TreeWorld
+from warren.node.tree import Creation, Tree, TreeWorld
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_octets
 from warren.runtime.turns import Turns
@@ -64,7 +64,7 @@ class Broker:
         self._journaling = journaling
         self.metadata = journaling.metadata if journaling else Metadata()
         self._local = LocalProposals(self.metadata, clock.now)
-        self.proposals: Proposals = journaling.journal if journaling else self._local
+        proposals: Proposals = journaling.journal if journaling else self._local
         self.server = Server(
             Gate(self.metadata, self._authenticator(), lambda: self.server, logger.warning),
             self._session_settings(),
@@ -73,13 +73,15 @@ class Broker:
         self.tree = Tree(
             TreeWorld(
                 metadata=self.metadata,
-                proposals=self.proposals,
+                proposals=proposals,
                 server=self.server,
                 clock=clock,
                 later=self._turns.later,
                 on_down=fail if config.get(settings.VHOST_FAILURE_STOPS) else None,
+                is_keeping=journaling is not None,
             )
         )
+        self.proposals: Proposals = Creation(proposals, self.tree)
         for vhost in self.metadata.vhosts.by_name:
             self.tree.add(vhost)
         self.metadata.listen(self._changed)

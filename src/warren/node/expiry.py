@@ -14,6 +14,9 @@ class VhostExpiry:
         self._vhost = vhost
         self._alarm = Alarm(asyncio.get_running_loop(), clock, self._ring)
         vhost.expiry.notify = self._alarm.set
+        earliest = vhost.expiry.earliest()
+        if earliest is not None:
+            self._alarm.set(earliest)
 
     def stop(self) -> None:
         """The virtual host is gone."""

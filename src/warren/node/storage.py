@@ -67,6 +67,11 @@ class Keeping:
         """What its queues need of it."""
         return Stores(self.persistent.store, self.transient.store)
 
+    @property
+    def failure(self) -> Exception | None:
+        """Why it cannot be used any more, if that is so."""
+        return self.persistent.port.failure or self.transient.port.failure
+
 
 @dataclass(slots=True)
 class _Shelf:
@@ -104,7 +109,7 @@ class Storage:
         `failed` is called when it cannot be used any more; `is_doubted` after it failed before.
         """
         while True:
-            keeping = await asyncio.to_thread(self.recover_now, name, failed, is_doubted=is_doubted)
+            keeping = await asyncio.to_thread(self._recover, name, failed, is_doubted=is_doubted)
             if keeping.recovered.queues.keys() <= self._numbers(name):
                 return keeping
             # A queue was deleted meanwhile: what was found of it would lie about for ever.
@@ -116,8 +121,8 @@ class Storage:
             shelf.port.is_over = True
             await asyncio.wrap_future(shelf.disk.close_behind())
 
-    def recover_now(self, name: str, failed: Callable[[Exception], None], *, is_doubted: bool) -> Keeping:
-        """The same, in this thread."""
+    def _recover(self, name: str, failed: Callable[[Exception], None], *, is_doubted: bool) -> Keeping:
+        """The same, in a thread of its own."""
         path = self.path_of(name)
         for folder in (self.path, path):
             make_folder(folder)
@@ -155,13 +160,13 @@ class Storage:
         return _Shelf(store, disk, port)
 
     def adopt(self, domain: Domain, keeping: Keeping) -> None:
-        """Have what `keeping` has found in `domain`, and keep what comes."""
+        """Have `domain`, in which there is nothing yet, keep what comes; say what was found."""
         name = domain.vhost.name
         self._open[name] = keeping
         keeping.persistent.port.credit = keeping.transient.port.credit = domain.credit
         recovered = keeping.recovered
         keeping.stores.queue_memory_max = self.queue_memory
-        domain.keep_in(keeping.stores, recovered)
+        domain.vhost.keep_in(keeping.stores)
         for damage in recovered.damage:
             logger.error(
                 "vhost '%s' runs without what is damaged: %s (in %s)", name, damage, self.path_of(name)
@@ -170,8 +175,6 @@ class Storage:
         count = sum(each.count for each in found)
         if count:
             logger.info("vhost '%s': %d messages recovered in %.1f s", name, count, keeping.seconds)
-        # They are in their queues now, and are not held by the list of what was found as well.
-        recovered.queues.clear()
 
     async def let_go(self, name: str) -> None:
         """The store of `name` has failed: nothing more is written or confirmed by it."""
@@ -283,6 +286,8 @@ class _LoopPort(StorePort):
         self.is_full = False
         # True when the store is let go: whatever it still does is of no interest.
         self.is_over = False
+        # What was the end of it.
+        self.failure: Exception | None = None
 
     def dirty(self) -> None:
         self._loop.call_soon(self.guard, self._commit)
@@ -335,6 +340,7 @@ class _LoopPort(StorePort):
     def _fail(self, error: Exception) -> None:
         if not self.is_over:
             self.is_over = True
+            self.failure = error
             self._on_failed(error)
 
 

@@ -25,6 +25,7 @@ from warren.limits import (
     VHOST_WINDOW_MS,
 )
 from warren.management.managed import VhostView
+from warren.metadata.commands import Command, PutVhost, Reply
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.node.expiry import VhostExpiry
@@ -33,7 +34,7 @@ from warren.node.storage import Keeping, Storage, is_full
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_octets
 from warren.runtime.supervisor import Hopeless, Intensity, NotYet, Supervisor, contain
-from warren.runtime.turns import in_pieces
+from warren.runtime.turns import in_pieces, piece_by_piece
 from warren.session.domain import Domain, DomainWorld
 from warren.session.server import Server
 from warren.store.segment import SegmentError
@@ -60,6 +61,8 @@ class TreeWorld:
     later: Later
     # Told why, when the node is to end because a virtual host is down; None: the others serve on.
     on_down: Callable[[str], None] | None
+    # Whether messages are kept: no virtual host lives before there is a storage then.
+    is_keeping: bool
 
 
 class Tree:
@@ -68,6 +71,8 @@ class Tree:
     def __init__(self, world: TreeWorld) -> None:
         self._world = world
         self._vhosts: dict[str, _Vhost] = {}
+        # Those that do not exist any more and are not gone yet; the last of each name.
+        self._leaving: dict[str, _Vhost] = {}
         self.storage: Storage | None = None
         # What is done beside: removals that are under way.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -75,15 +80,24 @@ class Tree:
         self._shrinking: asyncio.Future[None] | None = None
 
     def add(self, name: str) -> None:
-        """The virtual host `name` exists: have it live."""
+        """The virtual host `name` exists: have it live, soon or, if nothing is kept, at once."""
+        before = self._leaving.get(name)
         vhost = self._vhosts[name] = _Vhost(name, self, self._world)
+        vhost.before = None if before is None else before.supervisor
         vhost.begin()
+
+    async def begun(self, name: str) -> None:
+        """Wait until the virtual host `name` lives, or cannot, or does not exist any more."""
+        vhost = self._vhosts.get(name)
+        if vhost is not None:
+            await vhost.has_begun.wait()
 
     def remove(self, name: str) -> None:
         """The virtual host `name` does not exist any more."""
         vhost = self._vhosts.pop(name)
+        self._leaving[name] = vhost
         messages = self.storage.remove(name) if self.storage is not None else None
-        self._beside(vhost.end(messages))
+        self._beside(self._end(vhost, messages))
         self.dismiss(lambda _, where: where == name, f"vhost '{name}' is deleted")
 
     async def open_storage(self, storage: Storage) -> None:
@@ -139,57 +153,76 @@ class Tree:
         for vhost in self._vhosts.values():
             vhost.close()
 
+    async def _end(self, vhost: "_Vhost", messages: Coroutine[object, object, None] | None) -> None:
+        await vhost.end()
+        if self._leaving.get(vhost.name) is vhost:
+            del self._leaving[vhost.name]
+        if messages is not None:
+            await messages
+
     def _beside(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
+class Creation:
+    """Proposals of which whoever makes a virtual host is answered when it can be used."""
+
+    def __init__(self, proposals: Proposals, tree: Tree) -> None:
+        self._proposals = proposals
+        self._tree = tree
+
+    async def propose(self, command: Command) -> Reply:
+        """Have `command` applied, and what it makes live."""
+        reply = await self._proposals.propose(command)
+        if isinstance(command, PutVhost):
+            await self._tree.begun(command.name)
+        return reply
+
+
 class _Vhost:
     """One virtual host as a unit: its queues, its store and its connections."""
 
     def __init__(self, name: str, tree: Tree, world: TreeWorld) -> None:
-        self._name = name
+        self.name = name
         self._tree = tree
         self._world = world
         self._domain: Domain | None = None
         self._expiry: VhostExpiry | None = None
         self._is_gone = False
+        self._has_failed = False
+        # Of one that had its name, and may still be in its directory.
+        self.before: Supervisor | None = None
+        # When it was tried to live for the first time.
+        self.has_begun = asyncio.Event()
         intensity = Intensity(VHOST_RESTARTS_MAX, VHOST_WINDOW_MS, VHOST_PAUSES_MS)
         self.supervisor = Supervisor(self, intensity, world.clock.now)
 
     def begin(self) -> None:
-        """Live for the first time."""
-        storage = self._tree.storage
-        if storage is None:
-            self._live(None)
-            return
-        try:
-            keeping = storage.recover_now(self._name, self.supervisor.failed, is_doubted=False)
-        except (OSError, SegmentError) as error:
-            self.supervisor.failed(self._judged(error))
-        else:
-            self._live(keeping)
+        """Live for the first time: at once if nothing is kept, else as soon as there is a storage."""
+        if not self._world.is_keeping:
+            self._live_now(None)
+        elif self._tree.storage is not None:
+            self.supervisor.begin()
 
     async def keep(self) -> None:
-        """Find what was kept before the node started; without it, do not live."""
-        storage, domain = self._tree.storage, self._domain
+        """Live as the node starts, in one go as nobody else does yet; not without what was kept."""
+        storage = self._tree.storage
         assert storage is not None
-        assert domain is not None
         try:
-            keeping = await storage.recover(self._name, self.supervisor.failed, is_doubted=False)
+            keeping = await storage.recover(self.name, self.supervisor.failed, is_doubted=False)
         except (OSError, SegmentError) as error:
             if self._world.on_down is not None:
                 raise BootRefused(
-                    f"cannot open the messages of vhost '{self._name}': {self._described(error)}"
+                    f"cannot open the messages of vhost '{self.name}': {self._described(error)}"
                 ) from error
-            self.close()
             if is_full(error):
                 self.supervisor.failed(self._judged(error))
             else:
                 self.supervisor.down(self._judged(error))
         else:
-            storage.adopt(domain, keeping)
+            self._live_now(keeping)
 
     def shrinks(self) -> list[Callable[[], None]]:
         """What has each of its queues let go of messages; an exception in that is a failure of all."""
@@ -200,29 +233,28 @@ class _Vhost:
         """How it is."""
         storage = self._tree.storage
         return VhostView(
-            name=self._name,
-            is_running=self._name in self._world.server.domains,
-            is_full=storage is not None and storage.is_full(self._name),
-            damage=tuple(map(str, storage.damage_of(self._name))) if storage is not None else (),
+            name=self.name,
+            is_running=self.name in self._world.server.domains,
+            is_full=storage is not None and storage.is_full(self.name),
+            damage=tuple(map(str, storage.damage_of(self.name))) if storage is not None else (),
         )
 
     def close(self) -> None:
         """Let nobody in, and let go of the queues."""
         domain, self._domain = self._domain, None
         if domain is not None:
-            self._world.server.domains.pop(self._name, None)
+            self._world.server.domains.pop(self.name, None)
             domain.close()
         if self._expiry is not None:
             self._expiry.stop()
             self._expiry = None
 
-    async def end(self, messages: Coroutine[object, object, None] | None) -> None:
-        """It does not exist any more; `messages` removes what it kept."""
+    async def end(self) -> None:
+        """It does not exist any more."""
         self._is_gone = True
+        self.has_begun.set()
         self.close()
         await self.supervisor.end()
-        if messages is not None:
-            await messages
 
     # --- as a unit ----------------------------------------------------------------------------
 
@@ -230,47 +262,42 @@ class _Vhost:
         """End the connections, the queues and the store, so that nothing is confirmed any more."""
         if self._is_gone:
             return
+        self._has_failed = True
         is_expected = isinstance(error, (OSError, SegmentError, Hopeless, NotYet))
         logger.error(
-            "vhost '%s' has failed: %s", self._name, self._described(error),
+            "vhost '%s' has failed: %s", self.name, self._described(error),
             exc_info=None if is_expected else error,
         )  # fmt: skip
         domain = self._domain
         if domain is None:
             return
         # Nobody comes in, and no durable queue goes because its last consumer does.
-        del self._world.server.domains[self._name]
+        self._world.server.domains.pop(self.name, None)
         domain.retire()
-        await self._tree.dismiss(lambda _, where: where == self._name, f"vhost '{self._name}' is down")
+        await self._tree.dismiss(lambda _, where: where == self.name, f"vhost '{self.name}' is down")
         self.close()
         while domain.vhost.queues:
             await self._turn()
         if self._tree.storage is not None:
-            await self._tree.storage.let_go(self._name)
+            await self._tree.storage.let_go(self.name)
 
     async def start(self) -> None:
-        """Live again, with what is on the disk."""
-        storage = self._tree.storage
-        if self._is_gone:
-            return
-        if self._domain is not None:
-            raise Hopeless("it could not be stopped")
-        if storage is None:
-            self._live(None)
-            return
+        """Live, with what is on the disk; while it is made ready, others go on."""
         try:
-            keeping = await storage.recover(self._name, self.supervisor.failed, is_doubted=True)
-        except (OSError, SegmentError) as error:
-            raise self._judged(error) from error
-        if self._is_gone:
-            await storage.abandon(keeping)
-        else:
-            self._live(keeping)
+            before, self.before = self.before, None
+            if before is not None:
+                await before.end()
+            if self._domain is not None:
+                raise Hopeless("it could not be stopped")
+            if not self._is_gone:
+                await self._start()
+        finally:
+            self.has_begun.set()
 
     def restarted(self) -> None:
         """Say so."""
         if not self._is_gone:
-            logger.warning("vhost '%s' is restarted", self._name)
+            logger.warning("vhost '%s' is restarted", self.name)
 
     def given_up(self, error: Exception) -> None:
         """It is down until an operator has looked."""
@@ -278,24 +305,58 @@ class _Vhost:
             return
         logger.critical(
             "vhost '%s' is down, and others serve on: %s; %s",
-            self._name, self._described(error), _NEWER if isinstance(error, Hopeless) else _BROKEN,
+            self.name, self._described(error), _NEWER if isinstance(error, Hopeless) else _BROKEN,
         )  # fmt: skip
         if self._world.on_down is not None:
-            self._world.on_down(f"vhost '{self._name}' is down: {self._described(error)}")
+            self._world.on_down(f"vhost '{self.name}' is down: {self._described(error)}")
 
     # --- private ------------------------------------------------------------------------------
 
-    def _live(self, keeping: Keeping | None) -> None:
+    async def _start(self) -> None:
+        storage = self._tree.storage
+        assert storage is not None
+        try:
+            keeping = await storage.recover(self.name, self.supervisor.failed, is_doubted=self._has_failed)
+        except (OSError, SegmentError) as error:
+            if self._is_gone:
+                await storage.remove(self.name)
+                return
+            raise self._judged(error) from error
+        if self._is_gone:
+            await storage.abandon(keeping)
+            await storage.remove(self.name)
+            return
+        domain = self._opened(keeping)
+        await piece_by_piece(domain.recover(keeping.recovered.queues), self._world.later)
+        # While it is not running, a failure is no news to the supervisor.
+        if keeping.failure is not None:
+            raise keeping.failure
+        if not self._is_gone:
+            self._let_in(domain)
+
+    def _live_now(self, keeping: Keeping | None) -> None:
+        domain = self._opened(keeping)
+        for _ in domain.recover({} if keeping is None else keeping.recovered.queues):
+            pass
+        self._let_in(domain)
+        self.has_begun.set()
+
+    def _opened(self, keeping: Keeping | None) -> Domain:
+        """A domain in which there is nothing yet, and which `keeping` is for."""
         world = self._world
         domain_world = DomainWorld(
             random_octets=random_octets, later=world.later, after=self._after, now=world.clock.now()
         )
-        domain = self._domain = Domain.open(self._name, world.metadata, world.proposals, domain_world)
-        self._expiry = VhostExpiry(domain.vhost, world.clock)
+        domain = self._domain = Domain.open(self.name, world.metadata, world.proposals, domain_world)
         if keeping is not None:
             assert self._tree.storage is not None
             self._tree.storage.adopt(domain, keeping)
-        world.server.domains[self._name] = domain
+        return domain
+
+    def _let_in(self, domain: Domain) -> None:
+        """All is there: let things expire, and clients come."""
+        self._expiry = VhostExpiry(domain.vhost, self._world.clock)
+        self._world.server.domains[self.name] = domain
 
     def _after(self, pause_ms: int, action: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(pause_ms / _MS, action)
@@ -314,5 +375,5 @@ class _Vhost:
 
     def _described(self, error: Exception) -> str:
         storage = self._tree.storage
-        where = "" if storage is None else f" (in {storage.path_of(self._name)})"
+        where = "" if storage is None else f" (in {storage.path_of(self.name)})"
         return f"{str(error) or type(error).__name__}{where}"

@@ -1,5 +1,7 @@
 """Keeps a unit of the node alive: stops it when it fails, and starts it again, up to so many times.
 
+    begun ────────────────────┐
+                              ▼
     RUNNING ── failed ──▶ RESTARTING ── started ──▶ RUNNING
                           │      ▲ cannot be started: that, too, is a failure
                           └──────┴── once too often, or in vain ──▶ DOWN ── revived by somebody ──▶ RUNNING
@@ -100,6 +102,11 @@ class Supervisor:
         self._ended = asyncio.Event()
         self.state = State.RUNNING
 
+    def begin(self) -> None:
+        """Start the unit for the first time; what is in the way of that is a failure."""
+        self.state = State.RESTARTING
+        self._task = asyncio.get_running_loop().create_task(self._begin())
+
     def failed(self, error: Exception) -> None:
         """The unit does not work any more. While that is being seen to, or at the end, it is no news."""
         if self.state is State.RUNNING and not self._ended.is_set():
@@ -131,6 +138,14 @@ class Supervisor:
         self._ended.set()
         if self._task is not None:
             await asyncio.wait([self._task])
+
+    async def _begin(self) -> None:
+        try:
+            await self._unit.start()
+        except Exception as error:
+            await self._restart(error)
+        else:
+            self.state = State.RUNNING
 
     async def _restart(self, error: Exception) -> None:
         while True:

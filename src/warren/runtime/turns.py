@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from warren.runtime.clock import Clock
 
@@ -47,4 +47,24 @@ def in_pieces(
             over.set_result(None)
 
     later(do_some)
+    return over
+
+
+def piece_by_piece(
+    pieces: Iterator[object], later: Callable[[Callable[[int], None]], None]
+) -> "asyncio.Future[None]":
+    """Have `pieces` do one in each turn from the next on; over when it is, or with what it raised."""
+    over = asyncio.get_running_loop().create_future()
+
+    def go_on(_: int) -> None:
+        try:
+            next(pieces)
+        except StopIteration:
+            over.set_result(None)
+        except Exception as error:
+            over.set_exception(error)
+        else:
+            later(go_on)
+
+    later(go_on)
     return over

@@ -1,6 +1,6 @@
 """Where a connection is and who it is, once it is open."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,8 +16,7 @@ from warren.model.arguments import QueueSettings
 from warren.queues.classic import ClassicQueue
 from warren.routing.router import Router
 from warren.session.handshake import Handshake
-from warren.store.recovery import Recovered
-from warren.store.stores import Stores
+from warren.store.found import Found
 from warren.vhost.declaring import Declaring
 from warren.vhost.errand import Later, run
 from warren.vhost.topology import LiveParts, Topology
@@ -64,7 +63,7 @@ class Domain:
 
     @classmethod
     def open(cls, name: str, metadata: Metadata, proposals: Proposals, world: "DomainWorld") -> "Domain":
-        """The virtual host `name` of `metadata`, alive."""
+        """The virtual host `name` of `metadata`, in which there is nothing before `recover`."""
         router = Router(name)
         vhost = VirtualHost(name, router, world.now)
 
@@ -98,16 +97,17 @@ class Domain:
         metadata.listen(domain.heed)
         return domain
 
-    def keep_in(self, stores: Stores, recovered: Recovered) -> None:
-        """Have what was `recovered` in the queues that are there, and keep what comes in `stores`."""
-        self.vhost.keep_in(stores)
-        vhost = self.metadata.vhost(self.vhost.name)
-        assert vhost is not None
-        for record in vhost.topology.queues.values():
-            queue = self.vhost.queues[record.name]
-            queue.keep_in(stores, record.number)
-            for level, found in recovered.queues.get(record.number, {}).items():
-                queue.restore(level, found)
+    def recover(self, found: dict[int, dict[int, Found]]) -> Iterator[None]:
+        """Make what exists, a turn's work with each step, with the messages that were `found`.
+
+        These are by the number of the queue and priority level, and are taken out as they find their queue.
+        """
+
+        def restore(record: QueueRecord, queue: ClassicQueue) -> None:
+            for level, messages in found.pop(record.number, {}).items():
+                queue.restore(level, messages)
+
+        return self.topology.recover(restore)
 
     def retire(self) -> None:
         """Its store has failed: no durable queue goes any more because nobody uses it, as after a crash."""

@@ -2,14 +2,17 @@
 
 Nothing here decides: what the metadata says exists is made, and what it says is gone is removed, in the order
 of its events. Policies are applied here, since they bear on live things only.
+
+What exists when this begins is made piece by piece, as it may be much; what is heard of meanwhile is heeded
+when all of it is there, and nothing of it is lost or seen twice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
-from warren.limits import REMOVED_PER_TURN
+from warren.limits import RECOVERED_PER_TURN, REMOVED_PER_TURN
 from warren.metadata.events import (
     BindingAdded,
     BindingRemoved,
@@ -68,6 +71,7 @@ class LiveQueue(Protocol):
 
 
 Q = TypeVar("Q", bound=LiveQueue)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,7 @@ class LiveParts(Generic[Q]):
 class Topology(Generic[Q]):
     """Makes and removes what lives in a vhost as the metadata says."""
 
-    __slots__ = ("_is_closed", "_metadata", "_parts", "later", "queues", "router", "vhost")
+    __slots__ = ("_is_closed", "_metadata", "_missed", "_parts", "later", "queues", "router", "vhost")
 
     def __init__(self, metadata: Metadata, vhost: str, parts: LiveParts[Q]) -> None:
         self._metadata = metadata
@@ -94,7 +98,8 @@ class Topology(Generic[Q]):
         self.queues = parts.queues
         self.later = parts.later
         self._is_closed = False
-        self._recover()
+        # What was heard while things are made that were there before; None when all of them are.
+        self._missed: list[Event] | None = []
         metadata.listen(self._heed, vhost=vhost)
 
     def close(self) -> None:
@@ -112,18 +117,40 @@ class Topology(Generic[Q]):
             if self.queues:
                 await NextTurn(self.later)
 
-    def _recover(self) -> None:
-        """Make what exists already, as after a restart."""
-        record = self._metadata.vhost(self.vhost)
-        assert record is not None
-        for exchange in record.topology.exchanges.values():
-            self._add_exchange(exchange)
-        for queue in record.topology.queues.values():
-            self._add_queue(queue)
-        for binding in record.topology.bindings():
+    def recover(self, restore: Callable[[QueueRecord, Q], None]) -> Iterator[None]:
+        """Make what exists already, a turn's work with each step; `restore` is told of each queue."""
+
+        def make_queue(record: QueueRecord) -> None:
+            restore(record, self._add_queue(record))
+
+        def bind(binding: BindingRecord) -> None:
             self.router.bind(self._live_binding(binding))
 
+        record = self._metadata.vhost(self.vhost)
+        assert record is not None
+        topology = record.topology
+        queues, bindings = list(topology.queues.values()), list(topology.bindings())
+        missed: list[Event] = []
+        self._missed = missed
+        yield from self._in_pieces(self._add_exchange, list(topology.exchanges.values()))
+        yield from self._in_pieces(make_queue, queues)
+        yield from self._in_pieces(bind, bindings)
+        self._missed = None
+        for event in missed:
+            self._heed(event)
+
+    def _in_pieces(self, make: Callable[[R], None], records: Sequence[R]) -> Iterator[None]:
+        for at in range(0, len(records), RECOVERED_PER_TURN):
+            if self._is_closed:
+                return
+            for record in records[at : at + RECOVERED_PER_TURN]:
+                make(record)
+            yield
+
     def _heed(self, event: Event) -> None:
+        if self._missed is not None and not isinstance(event, VhostRemoved):
+            self._missed.append(event)
+            return
         match event:
             case QueueDeclared(queue=queue):
                 self._add_queue(queue)
@@ -157,10 +184,11 @@ class Topology(Generic[Q]):
             exchange.alternate = alternate
         self.router.add(exchange)
 
-    def _add_queue(self, record: QueueRecord) -> None:
+    def _add_queue(self, record: QueueRecord) -> Q:
         queue = self._parts.make_queue(record, self._settings(record))
         self.queues[record.name] = queue
         self.router.bind(Binding(self.router.exchanges[""], record.name, None, queue))
+        return queue
 
     def _remove_queue(self, name: str) -> None:
         queue = self.queues.pop(name)

@@ -1,13 +1,14 @@
 """A virtual host that fails ends as a whole and comes back as a whole, and no other with it."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from tests.unit.node.test_broker import connect, frame, say
 
-from warren.limits import QUEUE_MEMORY_MAX, QUEUES_SHRUNK_PER_TURN
+from warren.limits import QUEUE_MEMORY_MAX, QUEUES_SHRUNK_PER_TURN, RECOVERED_PER_TURN
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
 from warren.metadata.records import QueueRecord
 from warren.model.message import BODY_END, NO_PROPERTIES, Message, encode_address
@@ -16,6 +17,8 @@ from warren.node.config import Config
 from warren.node.journaling import Journaling
 from warren.node.refusal import BootRefused
 from warren.runtime.clock import Clock
+from warren.runtime.disk import DirectoryDisk
+from warren.store.disk import Step
 from warren.wire.methods import ChannelOpen, QueueDeclare
 
 ERROR = OSError(5, "Input/output error")
@@ -172,3 +175,112 @@ def test_messages_without_metadata_stop_the_start(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(BootRefused, match="holds messages, and nothing says of which queues"):
         within(tmp_path, nothing)
+
+
+def test_a_virtual_host_is_made_ready_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[int] = set()
+    perform = DirectoryDisk.perform
+
+    def noted(disk: DirectoryDisk, steps: list[Step]) -> None:
+        threads.add(threading.get_ident())
+        perform(disk, steps)
+
+    async def work(broker: Broker) -> None:
+        threads.clear()
+        monkeypatch.setattr(DirectoryDisk, "perform", noted)
+        await broker.proposals.propose(PutVhost(name="new"))
+        assert "new" in broker.server.domains, "who made it can use it"
+        assert threads
+        assert threading.get_ident() not in threads
+
+    within(tmp_path, work)
+
+
+def test_one_that_is_made_anew_while_it_is_being_made_lives(tmp_path: Path) -> None:
+    async def work(broker: Broker) -> None:
+        storage = broker.tree.storage
+        assert storage is not None
+        first = asyncio.ensure_future(broker.proposals.propose(PutVhost(name="new")))
+        await until(lambda: "new" in broker.metadata.vhosts.by_name)
+        await broker.proposals.propose(RemoveVhost(name="new"))
+        await broker.proposals.propose(PutVhost(name="new"))
+        await first
+        assert "new" in broker.server.domains
+        await until(lambda: not broker.tree._tasks)
+        assert (storage.path_of("new") / "transient").exists()
+        assert len(list(storage.path.iterdir())) == 3
+        await broker.proposals.propose(RemoveVhost(name="new"))
+        await until(lambda: not broker.tree._tasks)
+        assert len(list(storage.path.iterdir())) == 2
+
+    within(tmp_path, work)
+
+
+def declare(broker: Broker, count: int) -> None:
+    """Have `count` durable queues in the virtual host v."""
+    client = connect(broker, "v")
+    names = (frame(QueueDeclare(0, f"q{number}", durable=True), 1) for number in range(count))
+    say(client, frame(ChannelOpen(), 1) + b"".join(names))
+
+
+def test_its_queues_come_back_turn_by_turn(tmp_path: Path) -> None:
+    count = 3 * RECOVERED_PER_TURN
+
+    async def work(broker: Broker) -> None:
+        declare(broker, count)
+        await until(lambda: len(records(broker, "v")) == count)
+        fail(broker, "v")
+        vhost = broker.tree._vhosts["v"]
+        seen = set()
+        await until(lambda: vhost._domain is None)
+        while "v" not in broker.server.domains:
+            await asyncio.sleep(0)
+            seen.add(0 if vhost._domain is None else len(vhost._domain.vhost.queues))
+        assert seen == {0, RECOVERED_PER_TURN, 2 * RECOVERED_PER_TURN, count}
+
+    within(tmp_path, work)
+
+
+def test_one_whose_store_fails_while_its_queues_come_back_is_started_again(tmp_path: Path) -> None:
+    count = 3 * RECOVERED_PER_TURN
+
+    async def work(broker: Broker) -> None:
+        declare(broker, count)
+        await until(lambda: len(records(broker, "v")) == count)
+        fail(broker, "v")
+        vhost = broker.tree._vhosts["v"]
+        await until(lambda: vhost._domain is None)
+        while vhost._domain is None or not vhost._domain.vhost.queues:
+            await asyncio.sleep(0)
+        assert "v" not in broker.server.domains
+        failed = vhost._domain
+        fail(broker, "v")
+        await until(lambda: "v" in broker.server.domains)
+        assert broker.server.domains["v"] is not failed
+        assert not failed.vhost.queues
+        assert len(broker.server.domains["v"].vhost.queues) == count
+
+    within(tmp_path, work)
+
+
+def test_one_that_is_deleted_while_its_queues_come_back_is_gone(tmp_path: Path) -> None:
+    async def work(broker: Broker) -> None:
+        storage = broker.tree.storage
+        assert storage is not None
+        declare(broker, 3 * RECOVERED_PER_TURN)
+        await until(lambda: len(records(broker, "v")) == 3 * RECOVERED_PER_TURN)
+        fail(broker, "v")
+        vhost = broker.tree._vhosts["v"]
+        await until(lambda: vhost._domain is None)
+        while vhost._domain is None or not vhost._domain.vhost.queues:
+            await asyncio.sleep(0)
+        half = vhost._domain
+        await broker.proposals.propose(RemoveVhost(name="v"))
+        await until(lambda: not broker.tree._tasks)
+        assert not half.vhost.queues
+        assert list(broker.server.domains) == ["/"]
+        assert len(list(storage.path.iterdir())) == 1
+
+    within(tmp_path, work)

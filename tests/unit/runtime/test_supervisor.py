@@ -139,3 +139,35 @@ def test_after_the_end_nothing_is_started(is_failed: bool) -> None:
         return unit.log
 
     assert asyncio.run(work()) == (["stop: first"] if is_failed else [])
+
+
+def begun(unit: Recorded) -> tuple[list[str], State]:
+    """What becomes of `unit` when it is started for the first time."""
+
+    async def work() -> State:
+        supervisor = Supervisor(unit, Intensity(3, 1000, (0,)), lambda: 0)
+        supervisor.begin()
+        supervisor.failed(OSError("no news before it runs"))
+        assert supervisor.state is State.RESTARTING
+        await supervisor.end()
+        return supervisor.state
+
+    state = asyncio.run(work())
+    return unit.log, state
+
+
+def test_a_first_start_is_nothing_to_tell() -> None:
+    assert begun(Recorded(None)) == (["start"], State.RUNNING)
+
+
+def test_a_first_start_that_fails_is_a_failure() -> None:
+    unit = Recorded(OSError("first"), None)
+
+    async def work() -> State:
+        supervisor = Supervisor(unit, Intensity(3, 1000, (0,)), lambda: 0)
+        supervisor.begin()
+        await asyncio.wait_for(unit.over.wait(), 5)
+        return supervisor.state
+
+    assert asyncio.run(work()) is State.RUNNING
+    assert unit.log == ["start", "stop: first", "start", "restarted"]

@@ -1,9 +1,12 @@
 """One piece of what is too much in each turn of the loop."""
 
 import asyncio
+from collections.abc import Iterator
+
+import pytest
 
 from warren.runtime.clock import Clock
-from warren.runtime.turns import Turns
+from warren.runtime.turns import Turns, piece_by_piece
 
 
 def test_each_turn_of_the_loop_has_one_action_in_the_order_of_asking() -> None:
@@ -57,3 +60,36 @@ def test_an_action_that_fails_does_not_stop_the_others() -> None:
 
 def broken(_: int) -> None:
     raise ValueError
+
+
+def test_what_does_its_work_in_pieces_has_a_turn_for_each() -> None:
+    async def work() -> None:
+        turns, done = Turns(Clock()), []
+
+        def pieces() -> Iterator[None]:
+            for name in "abc":
+                done.append(name)
+                yield
+
+        over = piece_by_piece(pieces(), turns.later)
+        seen = []
+        while not over.done():
+            seen.append("".join(done))
+            await asyncio.sleep(0)
+        assert seen == ["", "a", "ab", "abc"]
+
+    asyncio.run(work())
+
+
+def test_a_piece_that_fails_is_the_last_and_told_to_whoever_waits() -> None:
+    async def work() -> None:
+        turns = Turns(Clock())
+
+        def pieces() -> Iterator[None]:
+            yield
+            raise ValueError("a piece")
+
+        with pytest.raises(ValueError, match="a piece"):
+            await piece_by_piece(pieces(), turns.later)
+
+    asyncio.run(work())

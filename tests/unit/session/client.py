@@ -173,6 +173,7 @@ class Broker:
             now=0,
         )
         self.domain = Domain.open("/", metadata, self.proposals, domain_world)
+        assert list(self.domain.recover({})) == [None]
         self.server.domains["/"] = self.domain
 
     def turn(self) -> None:

@@ -72,6 +72,7 @@ class LiveVhost:
             later=self.turns.append,
         )
         self.topology: Topology[CountingQueue] = Topology(self.metadata, "v", parts)
+        assert list(self.topology.recover(lambda record, queue: None)) == [None]
         self.declaring = Declaring(self.metadata, self.local, self.topology, parts.random_octets)
         self.wiring = Wiring(self.metadata, self.local, self.topology)
 

@@ -2,7 +2,7 @@
 
 from tests.unit.vhost.conftest import CountingQueue, LiveVhost
 
-from warren.limits import REMOVED_PER_TURN
+from warren.limits import RECOVERED_PER_TURN, REMOVED_PER_TURN
 from warren.metadata.commands import (
     Bind,
     ClearPolicy,
@@ -30,6 +30,19 @@ def test_what_exists_before_is_made_at_the_start(live: LiveVhost) -> None:
     live.apply(DeclareQueue(vhost="v", name="q", arguments={"x-expires": 5}))
     live.apply(Bind(vhost="v", source="x", destination="q", routing_key="#"))
     live.apply(Bind(vhost="v", source="amq.direct", destination="x", is_to_queue=False))
+    again = remade(live)
+    restored: list[str] = []
+    for _ in again.recover(lambda record, queue: restored.append(record.name)):
+        pass
+    assert restored == ["q"]
+    exchange = again.router.exchanges["x"]
+    assert (exchange.bindings, exchange.alternate) == (1, "ae")
+    assert again.queues["q"].settings.expires_ms == 5
+    assert again.router.exchanges["amq.direct"].bindings == 1
+
+
+def remade(live: LiveVhost) -> Topology[CountingQueue]:
+    """Another topology of the same vhost, in which there is nothing yet."""
     parts: LiveParts[CountingQueue] = LiveParts(
         router=Router("v"),
         queues={},
@@ -37,11 +50,53 @@ def test_what_exists_before_is_made_at_the_start(live: LiveVhost) -> None:
         random_octets=bytes,
         later=live.turns.append,
     )
-    again = Topology(live.metadata, "v", parts)
-    exchange = again.router.exchanges["x"]
-    assert (exchange.bindings, exchange.alternate) == (1, "ae")
-    assert again.queues["q"].settings.expires_ms == 5
-    assert again.router.exchanges["amq.direct"].bindings == 1
+    return Topology(live.metadata, "v", parts)
+
+
+def test_what_exists_is_made_in_pieces_and_what_changes_meanwhile_is_heeded_behind_it(
+    live: LiveVhost,
+) -> None:
+    names = [f"q{number}" for number in range(2 * RECOVERED_PER_TURN)]
+    for name in names:
+        live.apply(DeclareQueue(vhost="v", name=name))
+        live.apply(Bind(vhost="v", source="amq.fanout", destination=name))
+    again = remade(live)
+    live.apply(DeclareQueue(vhost="v", name="before"))
+    restored: list[str] = []
+    pieces = again.recover(lambda record, queue: restored.append(record.name))
+    sizes = []
+    for _ in pieces:
+        if len(again.queues) == RECOVERED_PER_TURN:
+            live.apply(DeleteQueue(vhost="v", name=names[0]))
+            live.apply(DeleteQueue(vhost="v", name=names[-1]))
+            live.apply(DeclareQueue(vhost="v", name="meanwhile"))
+            live.apply(Bind(vhost="v", source="amq.fanout", destination="meanwhile"))
+            assert len(again.queues) == RECOVERED_PER_TURN
+        sizes.append(len(again.queues))
+    assert restored == [*names, "before"]
+    assert sorted(set(sizes)) == [0, RECOVERED_PER_TURN, 2 * RECOVERED_PER_TURN, 2 * RECOVERED_PER_TURN + 1]
+    assert list(again.queues) == [*names[1:-1], "before", "meanwhile"]
+    fanout = again.router.exchanges["amq.fanout"]
+    assert fanout.bindings == len(names) - 1
+    live.apply(DeclareQueue(vhost="v", name="after"))
+    assert "after" in again.queues
+
+
+def test_what_is_being_made_ends_with_its_vhost(live: LiveVhost) -> None:
+    for number in range(2 * RECOVERED_PER_TURN):
+        live.apply(DeclareQueue(vhost="v", name=f"q{number}"))
+    again = remade(live)
+    pieces = again.recover(lambda record, queue: None)
+    while not again.queues:
+        next(pieces)
+    made = list(again.queues.values())
+    live.apply(RemoveVhost(name="v"))
+    assert list(pieces) == []
+    while live.turns:
+        live.turns.pop(0)(0)
+    assert len(made) == RECOVERED_PER_TURN
+    assert all(queue.is_deleted for queue in made)
+    assert not again.queues
 
 
 def test_the_queues_of_a_removed_vhost_end_turn_by_turn(live: LiveVhost) -> None:
