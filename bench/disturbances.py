@@ -7,17 +7,25 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from warren.cli.perf.crew import raise_open_files_limit
 from warren.cli.perf.link import Link, method_frame
 from warren.cli.perf.publication import Content, Publication, encode_publish
 from warren.cli.perf.uri import Target
-from warren.wire.methods import BasicConsume, BasicConsumeOk, QueueDeclare, QueueDeclareOk
+from warren.wire.methods import (
+    BasicConsume,
+    BasicConsumeOk,
+    BasicQos,
+    BasicQosOk,
+    QueueDeclare,
+    QueueDeclareOk,
+)
 
 CHANNEL = 1
 RECEIVE_BYTES_MIN = 4096
 STOP_S_MAX = 30
+SEND_S_MAX = 10  # a disk that is slow may hold a publisher up for so long
 
 Stop = multiprocessing.synchronize.Event
 Behaviour = Callable[[Target, Stop], None]
@@ -45,14 +53,7 @@ def misbehaving(behaviour: Behaviour, target: Target, *, count: int = 1) -> Iter
 def publish_endlessly(target: Target, stop: Stop) -> None:
     """Publish as fast as the socket takes it to a queue of bounded length that nobody reads."""
     link = opened(target)
-    queue = declare_bounded(link, 1000)
-    content = Content(body=bytes(1024), is_persistent=False, frame_size_max=link.frame_size_max)
-    publication = Publication([("", queue)], content)
-    octets = publication.take(0, 200)
-    link.socket.settimeout(1)
-    with contextlib.suppress(OSError):
-        while not stop.is_set():
-            link.socket.sendall(octets)
+    _publish_to(target, [declare_bounded(link, 1000)], stop, is_persistent=False)
     link.socket.close()
 
 
@@ -113,26 +114,58 @@ def send_octet_by_octet(target: Target, stop: Stop) -> None:
 
 def stop_reading(target: Target, stop: Stop) -> None:
     """Ten consumers that never read, of queues of bounded length that are published to without end."""
-    publisher = opened(target)
     consumers = [opened(target) for _ in range(10)]
-    queues = []
+    queues = [declare_bounded(link, 1000) for link in consumers]
+    _deafen(consumers, queues, is_automatic=True)
+    _publish_to(target, queues, stop, is_persistent=False)
     for link in consumers:
+        link.socket.close()
+
+
+def stop_reading_durable(queues: Sequence[str], target: Target, stop: Stop) -> None:
+    """A consumer of each queue that never reads, while persistent messages are published without end."""
+    consumers = [opened(target) for _ in queues]
+    _deafen(consumers, queues, is_automatic=False)
+    _publish_to(target, queues, stop, is_persistent=True)
+    for link in consumers:
+        link.socket.close()
+
+
+def publish_persistently(queue: str, target: Target, stop: Stop) -> None:
+    """Publish persistent messages as fast as the socket takes them, and wait for no confirm."""
+    _publish_to(target, [queue], stop, is_persistent=True)
+
+
+def consume_idly(queue: str, target: Target, stop: Stop) -> None:
+    """A thousand consumers that take one message each, should there be any, and never acknowledge it."""
+    raise_open_files_limit()
+    links = [opened(target) for _ in range(1000)]
+    for link in links:
+        link.call(CHANNEL, BasicQos(prefetch_count=1), BasicQosOk)
+        link.call(CHANNEL, BasicConsume(queue=queue, consumer_tag="c"), BasicConsumeOk)
+    stop.wait()
+    for link in links:
+        link.socket.close()
+
+
+def _deafen(consumers: Sequence[Link], queues: Sequence[str], *, is_automatic: bool) -> None:
+    """Have each consumer, behind a small socket, consume its queue; nobody reads what comes."""
+    for link, queue in zip(consumers, queues, strict=True):
         link.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES_MIN)
-        queue = link.call(
-            CHANNEL,
-            QueueDeclare(exclusive=True, arguments={"x-max-length": 1000}),
-            QueueDeclareOk,
-        ).queue
-        link.call(CHANNEL, BasicConsume(queue=queue, consumer_tag="c", no_ack=True), BasicConsumeOk)
-        queues.append(queue)
-    content = Content(body=bytes(1024), is_persistent=False, frame_size_max=publisher.frame_size_max)
-    octets = b"".join(encode_publish(("", queue), content) for queue in queues)
-    publisher.socket.settimeout(1)
+        consume = BasicConsume(queue=queue, consumer_tag="c", no_ack=is_automatic)
+        link.call(CHANNEL, consume, BasicConsumeOk)
+
+
+def _publish_to(target: Target, queues: Sequence[str], stop: Stop, *, is_persistent: bool) -> None:
+    """Publish 1 KiB to each queue in turn as fast as the socket takes it."""
+    link = opened(target)
+    content = Content(body=bytes(1024), is_persistent=is_persistent, frame_size_max=link.frame_size_max)
+    octets = Publication([("", queue) for queue in queues], content).take(0, 200)
+    link.socket.settimeout(SEND_S_MAX)
     with contextlib.suppress(OSError):
         while not stop.is_set():
-            publisher.socket.sendall(octets)
-    for link in [publisher, *consumers]:
-        link.socket.close()
+            link.socket.sendall(octets)
+    link.socket.close()
 
 
 def opened(target: Target) -> Link:

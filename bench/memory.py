@@ -30,6 +30,9 @@ LINES = [
     Line("declares", "queues_per_s", "transient queue declares per second", ">= 5000", is_rate=True),
     Line("durable declares", "queues_per_s", "durable queue declares per second", ">= 1000", is_rate=True),
 ]
+# Of more than 16 MiB, Warren would have the rest on the disk.
+QUEUE_MEMORY_BYTES = 14_000_000
+BESIDE_BYTES = 128
 MEASUREMENTS = tuple(dict.fromkeys(line.measurement for line in LINES))
 
 
@@ -53,7 +56,8 @@ def measure(name: str, broker: Broker, crowd: Crowd) -> Result:
             return measure_queues(target, count=crowd.queues, observer=observer)
         case "backlog16" | "backlog1k":
             size = 16 if name == "backlog16" else 1024
-            return measure_backlog(target, Backlog(crowd.messages, size, is_persistent=False), observer)
+            count = min(crowd.messages, QUEUE_MEMORY_BYTES // (size + BESIDE_BYTES))
+            return measure_backlog(target, Backlog(count, size, is_persistent=False), observer)
         case _:
             durable = name == "durable declares"
             return measure_declares(target, durable=durable, duration=crowd.declaring_s, observer=observer)

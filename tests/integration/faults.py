@@ -5,19 +5,21 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 SOURCE = Path(__file__).with_name("faults.c")
+
+
+class NoCompiler(Exception):
+    """There is no C compiler, so no disk that fails on demand."""
 
 
 class Faults:
     """What fails in the processes that were started with `environment`."""
 
     def __init__(self, folder: Path) -> None:
-        """Build the library in `folder`; the test is skipped where that cannot be done."""
+        """Build the library in `folder`; NoCompiler where that cannot be done."""
         compiler = shutil.which("gcc") or shutil.which("cc")
         if compiler is None:
-            pytest.skip("no C compiler, so no disk that fails on demand")
+            raise NoCompiler("no C compiler, so no disk that fails on demand")
         library = folder / "faults.so"
         subprocess.run(
             [compiler, "-Wall", "-Werror", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True

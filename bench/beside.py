@@ -1,0 +1,90 @@
+"""What one client suffers, and what the broker's memory does, beside others.
+
+The client publishes and consumes 1,000 transient messages a second; a figure is the median of several runs.
+"""
+
+import argparse
+import contextlib
+import statistics
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from brokers import NOTHING, Broker, rabbitmq, warren
+from table import figure, ratio
+from warren.cli.perf.crew import Moment, Observer
+from warren.cli.perf.load import Load
+from warren.cli.perf.result import traffic_result
+from warren.cli.perf.traffic import run_traffic
+from warren.cli.perf.uri import parse_uri
+from warren.cli.perf.usage import usage
+
+RATE = 1000
+SETTLE_S = 1.0
+MEBIBYTE = 1 << 20
+HEADS = ["beside", "p50 µs", "p99 µs", "max µs", "p50 / alone", "p99 / alone", "cores", "MiB more, at most"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The client's figures in each run, and the broker's memory, once a second."""
+
+    runs: list[dict[str, float]]
+    resident_bytes: list[int]
+
+    def median(self, name: str) -> float:
+        """The median of a figure; 0 if no run has it."""
+        return statistics.median(figures.get(name, 0.0) for figures in self.runs)
+
+
+def parse_arguments(text: str) -> argparse.Namespace:
+    """What the command line of such a program says."""
+    parser = argparse.ArgumentParser(description=text.partition("\n")[0])
+    beside = Path(sys.executable).parent / "warren"
+    parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
+    parser.add_argument("--rabbitmq", action="store_true", help="measure RabbitMQ instead")
+    parser.add_argument("--duration", type=float, default=3.0, help="seconds of each measurement")
+    parser.add_argument("--runs", type=int, default=3, help="a figure is the median of so many")
+    return parser.parse_args()
+
+
+def chosen(
+    arguments: argparse.Namespace, environment: Mapping[str, str] = NOTHING
+) -> contextlib.AbstractContextManager[Broker]:
+    """The broker that the command line wants measured."""
+    return rabbitmq(environment) if arguments.rabbitmq else warren(arguments.warren, environment)
+
+
+def probe(broker: Broker, arguments: argparse.Namespace) -> Seen:
+    """What the client sees now."""
+    load = Load(
+        target=parse_uri(broker.uri), rate=RATE, duration_s=arguments.duration, warmup_s=0.5, processes=2
+    )
+    resident: list[int] = []
+
+    def watch(_: Moment, now: Moment) -> None:
+        resident.append(now.broker.resident_bytes)
+
+    observer = Observer([broker.pid], on_progress=watch)
+    runs = []
+    for _ in range(arguments.runs):
+        runs.append(traffic_result("probe", {}, run_traffic(load, observer)).figures)
+        resident.append(resident_bytes(broker))
+    return Seen(runs, resident)
+
+
+def line(text: str, beside: Seen, alone: Seen, before_bytes: int) -> list[str]:
+    """A row under HEADS."""
+    names = [f"delivery_{percent}_us" for percent in ("p50", "p99", "max")]
+    cells = [text, *(figure(beside.median(name)) for name in names)]
+    cells += [
+        ratio(beside.median(name) / alone.median(name)) if alone.median(name) else "-" for name in names[:2]
+    ]
+    more = max(beside.resident_bytes) - before_bytes
+    return [*cells, figure(beside.median("broker_cores")), figure(more / MEBIBYTE)]
+
+
+def resident_bytes(broker: Broker) -> int:
+    """The broker's memory now."""
+    return usage([broker.pid]).resident_bytes

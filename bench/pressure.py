@@ -1,0 +1,129 @@
+"""Shows that memory stays bounded, and other clients are served, while more comes in than goes out.
+
+A publisher that is ten times faster than the disk, consumers that stop reading, a thousand consumers that do
+nothing: the broker's memory second by second, and what another client sees meanwhile and alone. Persistent
+messages are published without end and without confirms. Each scenario has a fresh broker.
+"""
+
+import contextlib
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.integration.faults import Faults, NoCompiler
+
+from backlog import declare, delete, waiting
+from beside import HEADS, MEBIBYTE, Seen, chosen, line, parse_arguments, probe, resident_bytes
+from brokers import Broker
+from disturbances import (
+    Behaviour,
+    consume_idly,
+    misbehaving,
+    publish_persistently,
+    stop_reading_durable,
+)
+from table import figure, table
+from warren.cli.perf.uri import parse_uri
+
+QUEUES = [f"pressure.{number}" for number in range(10)]
+QUEUE = QUEUES[0]
+SIZE_KB = 1.024  # of a message
+# What Warren has pending, 16 MiB at the most, goes with the next sync, and a new file needs syncs of its own.
+SYNC_MS = 300
+PUBLISHER = partial(publish_persistently, QUEUE)
+IDLERS = partial(consume_idly, QUEUE)
+DEAF = partial(stop_reading_durable, QUEUES)
+AFTER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Who does what beside the client that is measured."""
+
+    text: str
+    behaviours: tuple[Behaviour, ...]
+    settle_s: float = 1.0
+    sync_ms: int = 0  # how much longer each sync takes
+
+
+SCENARIOS = [
+    Scenario("nobody", ()),
+    Scenario("a publisher", (PUBLISHER,)),
+    Scenario(f"a publisher, each sync takes {SYNC_MS} ms more", (PUBLISHER,), sync_ms=SYNC_MS),
+    Scenario("ten consumers that stop reading, a publisher", (DEAF,)),
+    Scenario("1,000 consumers of an empty queue", (IDLERS,), settle_s=5),
+    Scenario("1,000 consumers that acknowledge nothing, a publisher", (IDLERS, PUBLISHER), settle_s=5),
+]
+
+
+def main() -> None:
+    """Measure and print."""
+    arguments = parse_arguments(__doc__ or "")
+    with tempfile.TemporaryDirectory(prefix="warren-bench-faults-") as folder:
+        try:
+            faults = Faults(Path(folder))
+        except NoCompiler as missing:
+            sys.exit(str(missing))
+        seen: list[Seen] = []
+        latencies, memory = [], []
+        for scenario in SCENARIOS:
+            print(scenario.text, file=sys.stderr, flush=True)
+            with chosen(arguments, faults.environment) as broker:
+                before = resident_bytes(broker)
+                with pressed(scenario, broker, faults) as taken:
+                    seen.append(probe(broker, arguments))
+                    per_s = taken()
+                time.sleep(AFTER_S)
+                after = resident_bytes(broker)
+            latencies.append(line(scenario.text, seen[-1], seen[0], before))
+            memory.append(memory_line(scenario, seen[-1], (before, after), per_s))
+    print(f"{broker.name} {broker.version}\n")
+    print(table(HEADS, latencies))
+    print()
+    heads = ["memory in MiB beside", "MB/s taken in", "before", "once a second", "afterwards"]
+    print(table(heads, memory))
+
+
+@contextlib.contextmanager
+def pressed(scenario: Scenario, broker: Broker, faults: Faults) -> Iterator[Callable[[], float]]:
+    """The scenario, under way; the answer tells how many messages a second came in until then."""
+    target = parse_uri(broker.uri)
+    for queue in QUEUES:
+        declare(target, queue)
+    if scenario.sync_ms:
+        faults.set(*(f"{call} delay {scenario.sync_ms} {broker.data}" for call in ("fdatasync", "fsync")))
+    try:
+        with contextlib.ExitStack() as stack:
+            for behaviour in scenario.behaviours:
+                stack.enter_context(misbehaving(behaviour, target))
+            time.sleep(scenario.settle_s)
+            before, begin_s = total_waiting(broker), time.monotonic()
+            yield lambda: (total_waiting(broker) - before) / (time.monotonic() - begin_s)
+    finally:
+        faults.set()
+    for queue in QUEUES:
+        delete(target, queue)
+
+
+def total_waiting(broker: Broker) -> int:
+    """How many messages the scenarios' queues hold ready."""
+    return sum(waiting(parse_uri(broker.uri), queue) for queue in QUEUES)
+
+
+def memory_line(scenario: Scenario, seen: Seen, ends: tuple[int, int], per_s: float) -> list[str]:
+    """The broker's memory before, during and after."""
+    before, during, after = (
+        " ".join(f"{now / MEBIBYTE:.0f}" for now in part)
+        for part in ((ends[0],), seen.resident_bytes, (ends[1],))
+    )
+    return [scenario.text, figure(per_s * SIZE_KB / 1000), before, during, after]
+
+
+if __name__ == "__main__":
+    main()
