@@ -50,6 +50,9 @@ _TEND_S = 1.0
 _PROGRESS_S = 1.0
 # What a file system answers that is full, and has room again later.
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+# And what comes of that for either store of a virtual host.
+_NO_CONFIRMS = "publishers to vhost '%s' get no confirms until there is room"
+_NO_PAGING = "transient messages of vhost '%s' stay in memory, and publishers wait, until there is room"
 
 
 @dataclass(kw_only=True)
@@ -126,7 +129,7 @@ class Storage:
         path = self.path_of(name)
         for folder in (self.path, path):
             make_folder(folder)
-        port = _LoopPort(self._loop, name, failed)
+        port = _LoopPort(self._loop, name, failed, _NO_CONFIRMS)
         disk = DirectoryDisk(path, self._loop, self._executor, guard=port.guard)
         started = time.monotonic()
         world = OpeningWorld(
@@ -139,7 +142,7 @@ class Storage:
                 disk.doubt()
             recovered = open_store(disk, port, world)
             (path / _NAME).write_text(name + "\n", "utf-8", "surrogateescape")
-            transient = self._erased(path / _TRANSIENT, _LoopPort(self._loop, name, failed))
+            transient = self._erased(path / _TRANSIENT, _LoopPort(self._loop, name, failed, _NO_PAGING))
         except BaseException:
             disk.close()
             raise
@@ -216,7 +219,8 @@ class Storage:
 
     def is_full(self, name: str) -> bool:
         """Whether the messages of `name` wait for room on the disk."""
-        return name in self._open and self._open[name].persistent.port.is_full
+        keeping = self._open.get(name)
+        return keeping is not None and (keeping.persistent.port.is_full or keeping.transient.port.is_full)
 
     def damage_of(self, name: str) -> list[SegmentError]:
         """What could not be read when the store of `name` was opened."""
@@ -274,11 +278,16 @@ class _LoopPort(StorePort):
     """Commits at the end of a turn of the loop, tries again when the disk was full, and slows publishers."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, name: str, on_failed: Callable[[Exception], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        name: str,
+        on_failed: Callable[[Exception], None],
+        when_full: str,
     ) -> None:
         self._loop = loop
         self._name = name
         self._on_failed = on_failed
+        self._when_full = when_full
         self.store: MessageStore | None = None
         # Of the virtual host, once it lives.
         self.credit: Credit | None = None
@@ -298,10 +307,7 @@ class _LoopPort(StorePort):
             return
         if not self.is_full:
             self.is_full = True
-            logger.error(
-                "the disk is full: publishers to vhost '%s' get no confirms until there is room: %s",
-                self._name, error,
-            )  # fmt: skip
+            logger.error("the disk is full: %s: %s", self._when_full % self._name, error)
         self._loop.call_later(_RETRY_S, self.guard, self._retry)
 
     def recovered(self) -> None:

@@ -1,0 +1,97 @@
+"""A disk without room for transient messages that memory has no room for: publishers wait, nobody else."""
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pika
+import pytest
+from tests.integration.api import states
+from tests.integration.faults import Faults
+from tests.integration.process import Broker
+from tests.integration.test_supervision import (
+    config,
+    confirming,
+    connect,
+    faults,
+    folder,
+    metrics,
+    started,
+    until_logged,
+)
+
+from warren.limits import QUEUE_MEMORY_MAX, STORE_PENDING_SIZE_MAX
+
+__all__ = ["config", "faults"]
+
+TRANSIENT = pika.BasicProperties(delivery_mode=1)
+BODY_SIZE = 100_000
+# More than a queue has in memory, and than may wait for the disk.
+COUNT = (QUEUE_MEMORY_MAX + 3 * STORE_PENDING_SIZE_MAX) // BODY_SIZE
+PATIENCE_S = 30
+
+
+class Publisher(threading.Thread):
+    """Publishes transient messages as fast as its socket takes them."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self._connection = connect(port, vhost="a")
+        self.sent = 0
+        self.start()
+
+    def run(self) -> None:
+        channel = self._connection.channel()
+        for number in range(COUNT):
+            channel.basic_publish("", "q", b"%d," % number + bytes(BODY_SIZE), TRANSIENT)
+            self.sent += 1
+        self._connection.close()
+
+
+def processor_s(node: Broker) -> float:
+    """What the broker has used so far."""
+    fields = Path(f"/proc/{node.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("call", ["write", "open"])
+def test_publishers_wait_for_room_for_transient_messages_and_then_go_on(
+    tmp_path: Path, config: Path, faults: Faults, call: str
+) -> None:
+    with started(tmp_path, config, **faults.environment) as node:
+        channel = confirming(node.port, "a")
+        faults.set(f"{call} errno {errno.ENOSPC} {folder(tmp_path, 'a') / 'transient'}")
+        publisher = Publisher(node.port)
+        until_logged(node, "the disk is full: transient messages of vhost 'a' stay in memory")
+        while "flow" not in states(node):
+            channel.connection.sleep(0.05)
+        assert b'warren_vhost_disk_full{vhost="a"} 1\n' in metrics(node)
+        before, sent = processor_s(node), publisher.sent
+        channel.connection.sleep(2)
+        assert processor_s(node) - before < 1
+        assert sent <= publisher.sent < COUNT
+        # Whoever consumes goes on, also with what waits for the disk.
+        taken = [channel.basic_get("q", auto_ack=True)[2] for _ in range(20)]
+        faults.set()
+        until_logged(node, "the messages of vhost 'a' are written again")
+        publisher.join(PATIENCE_S)
+        assert not publisher.is_alive()
+        assert b'warren_vhost_disk_full{vhost="a"} 0\n' in metrics(node)
+        taken += [channel.basic_get("q", auto_ack=True)[2] for _ in range(COUNT - 20)]
+        assert [int(body.partition(b",")[0]) for body in taken] == list(range(COUNT))
+        assert channel.basic_get("q")[0] is None
+
+
+def test_while_there_is_no_room_for_transient_messages_persistent_ones_are_confirmed(
+    tmp_path: Path, config: Path, faults: Faults
+) -> None:
+    with started(tmp_path, config, **faults.environment) as node:
+        channel = confirming(node.port, "a")
+        faults.set(f"write errno {errno.ENOSPC} {folder(tmp_path, 'a') / 'transient'}")
+        for _ in range(QUEUE_MEMORY_MAX // BODY_SIZE + 10):
+            channel.basic_publish("", "q", bytes(BODY_SIZE), TRANSIENT)
+        until_logged(node, "the disk is full")
+        channel.basic_publish("", "passing", b"kept", pika.BasicProperties(delivery_mode=2))
+        assert channel.basic_get("passing")[2] == b"kept"
