@@ -93,8 +93,10 @@ class Storage:
         self.path = folder / _DIRECTORY
         self._metadata = metadata
         self._loop = asyncio.get_running_loop()
-        # One thread for all, as they share the device: while one syncs, the others gather.
+        # One thread for all, as they share the device: while one syncs, the others gather. What is written
+        # without a sync is no confirm's affair, may be much, and has another.
         self._executor = ThreadPoolExecutor(1, "warren-disk")
+        self._spilling = ThreadPoolExecutor(1, "warren-spill")
         self._open: dict[str, Keeping] = {}
         self._tending = Periodic(self._loop, _TEND_S, self._tend)
         # Octets of messages that a queue may have in memory.
@@ -154,7 +156,7 @@ class Storage:
     def _erased(self, path: Path, port: "_LoopPort") -> _Shelf:
         """A store in `path` for what no start reads."""
         path.mkdir(exist_ok=True)
-        disk = DirectoryDisk(path, self._loop, self._executor, guard=port.guard, is_synced=False)
+        disk = DirectoryDisk(path, self._loop, self._spilling, guard=port.guard, is_synced=False)
         try:
             store = port.store = open_erased(disk, port, random_octets)
         except BaseException:
@@ -231,6 +233,7 @@ class Storage:
         self._tending.stop()
         await asyncio.gather(*map(self._close, list(self._open)))
         self._executor.shutdown()
+        self._spilling.shutdown()
 
     async def _close(self, name: str) -> None:
         keeping = self._open.pop(name)

@@ -1,16 +1,19 @@
-"""A disk without room for transient messages that memory has no room for: publishers wait, nobody else."""
+"""Transient messages that memory has no room for, on a disk that has none either, or is slow."""
 
 import errno
 import os
 import threading
+import time
 from pathlib import Path
 
 import pika
 import pytest
+from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import states
 from tests.integration.faults import Faults
 from tests.integration.process import Broker
 from tests.integration.test_supervision import (
+    PERSISTENT,
     config,
     confirming,
     connect,
@@ -47,6 +50,12 @@ class Publisher(threading.Thread):
             channel.basic_publish("", "q", b"%d," % number + bytes(BODY_SIZE), TRANSIENT)
             self.sent += 1
         self._connection.close()
+
+
+def fill_memory(channel: BlockingChannel) -> None:
+    """Have the broker write transient messages."""
+    for _ in range(QUEUE_MEMORY_MAX // BODY_SIZE + 10):
+        channel.basic_publish("", "q", bytes(BODY_SIZE), TRANSIENT)
 
 
 def processor_s(node: Broker) -> float:
@@ -90,8 +99,20 @@ def test_while_there_is_no_room_for_transient_messages_persistent_ones_are_confi
     with started(tmp_path, config, **faults.environment) as node:
         channel = confirming(node.port, "a")
         faults.set(f"write errno {errno.ENOSPC} {folder(tmp_path, 'a') / 'transient'}")
-        for _ in range(QUEUE_MEMORY_MAX // BODY_SIZE + 10):
-            channel.basic_publish("", "q", bytes(BODY_SIZE), TRANSIENT)
+        fill_memory(channel)
         until_logged(node, "the disk is full")
-        channel.basic_publish("", "passing", b"kept", pika.BasicProperties(delivery_mode=2))
+        channel.basic_publish("", "passing", b"kept", PERSISTENT)
         assert channel.basic_get("passing")[2] == b"kept"
+
+
+def test_confirms_do_not_wait_for_transient_messages_to_be_written(
+    tmp_path: Path, config: Path, faults: Faults
+) -> None:
+    delay_s = 5
+    with started(tmp_path, config, **faults.environment) as node:
+        faults.set(f"write delay {delay_s * 1000} {folder(tmp_path, 'a') / 'transient'}")
+        fill_memory(confirming(node.port, "a"))
+        begun = time.monotonic()
+        for vhost in "ab":
+            confirming(node.port, vhost).basic_publish("", "passing", b"", PERSISTENT)
+        assert time.monotonic() - begun < delay_s / 2
