@@ -77,6 +77,8 @@ PUBLISHER_ADDRESSES_MAX = 1024
 HELD_FRAMES_SIZE_MAX = 1_048_576
 # And in all connections; then none of those that hold any is read: a thousand publishers hold 100 MB at most.
 HELD_FRAMES_TOTAL_SIZE_MAX = 67_108_864
+# Octets of held frames that are looked at together when they go on: they may have to stop at the first.
+HELD_PIECE_SIZE = 4_096
 
 # --- consuming ----------------------------------------------------------------------------------
 # RabbitMQ's default consumer_timeout: how long a delivery may stay unsettled.

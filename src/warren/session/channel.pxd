@@ -35,16 +35,17 @@ cdef class Channel:
     cdef object _attend
     cdef bytearray _held
     cdef Py_ssize_t _held_size
+    cdef bint _is_resuming
     cdef bint _is_waiting
     cdef uint32_t _method_index
 
     cpdef handle(self, FrameReader reader)
+    cdef _obey(self, FrameReader reader)
     @cython.locals(kind=cython.int, data=bytes, octets='const unsigned char*', at=Py_ssize_t, index=uint32_t, tag=uint64_t)
     cdef _handle(self, FrameReader reader)
     cdef _handle_later(self, FrameReader reader)
-    @cython.locals(data=bytes)
+    @cython.locals(data=bytes, frame=bytes)
     cdef _hold(self, FrameReader reader)
-    cdef _keep(self, bytes frames)
 
 @cython.locals(high=uint32_t, low=uint32_t, wide=uint64_t)
 cdef uint64_t _u64(const unsigned char* octets, Py_ssize_t at) noexcept

@@ -17,7 +17,7 @@ from warren.errors import (
     FrameError,
     PreconditionFailed,
 )
-from warren.limits import DECLARATION_WORK, METHOD_WORK, WORK_PER_TURN_MAX
+from warren.limits import DECLARATION_WORK, HELD_PIECE_SIZE, METHOD_WORK, WORK_PER_TURN_MAX
 from warren.queues.queue import QueueHost
 from warren.session import consuming, declarations
 from warren.session.closing import close_text
@@ -47,6 +47,7 @@ _METHOD_WORK = METHOD_WORK
 _DECLARATION_WORK = DECLARATION_WORK
 _ACK_SIZE = 13
 _HEAD_SIZE = 7
+_SIZE_AT = 3
 
 
 class Channel:
@@ -59,6 +60,7 @@ class Channel:
         "_held",
         "_held_size",
         "_host",
+        "_is_resuming",
         "_is_waiting",
         "_method_index",
         "_outbox",
@@ -93,6 +95,8 @@ class Channel:
         # Frames that came while a handler waits, or while publishing is blocked; whole, as they came.
         self._held = bytearray()
         self._held_size = 0
+        # True while a frame is obeyed that was held, as long as it need not be held again.
+        self._is_resuming = False
         self._is_waiting = False
         # The method to blame for an exception: class id << 16 | method id.
         self._method_index = 0
@@ -113,36 +117,38 @@ class Channel:
         """Obey the frame under the cursor. Raises ConnectionException for what the channel cannot survive."""
         if self.is_closing or self._is_waiting or self._held_size:
             self._handle_later(reader)
-            return
-        try:
-            self._handle(reader)
-        except ChannelException as error:
-            self._fail(error)
-        except AmqpError as error:
-            self._blame(error)
-            raise
+        else:
+            self._obey(reader)
 
     def resume(self) -> None:
         """Go on with the frames that were held, as many as a turn may take; see `is_interrupted`."""
         self.is_interrupted = False
-        if self._is_waiting or not self._held_size:
-            return
-        held = bytes(self._held)
-        self._held = bytearray()
-        self._held_size = 0
-        self._throttle.released(len(held))
-        reader = FrameReader()
-        reader.frame_size_max = len(held)
-        reader.feed(held)
         work = WORK_PER_TURN_MAX
-        while not self.is_closed and reader.advance():
-            self.handle(reader)
-            work -= 1
-            is_stuck = self._is_waiting or self._held_size > 0
-            if (is_stuck or work <= self._host.work) and not self.is_closing and not self.is_closed:
-                self._keep(held[reader.start + reader.size + 1 :])
-                self.is_interrupted = not is_stuck and self._held_size > 0
-                return
+        while self._held_size and not self._is_waiting:
+            held = self._held
+            reader = _first_of(held)
+            done = 0
+            while reader.advance():
+                self._is_resuming = True
+                self._obey(reader)
+                if not self._is_resuming:
+                    # It stays where it is, and what follows behind it.
+                    self._let_go(done)
+                    return
+                self._is_resuming = False
+                done = reader.start + reader.size + 1
+                work -= 1
+                if self.is_closing or self.is_closed:
+                    self._end_held(held, done)
+                    return
+                if self._is_waiting:
+                    self._let_go(done)
+                    return
+                if work <= self._host.work:
+                    self._let_go(done)
+                    self.is_interrupted = self._held_size > 0
+                    return
+            self._let_go(done)
 
     def release(self) -> None:
         """The channel ends, whoever ended it: requeue what is unsettled, forget what is uncommitted."""
@@ -160,6 +166,29 @@ class Channel:
         """The connection ends, and the channel with it: what still waits for an answer is given up."""
         self.is_closed = True
         self.release()
+
+    def _obey(self, reader: FrameReader) -> None:
+        try:
+            self._handle(reader)
+        except ChannelException as error:
+            self._fail(error)
+        except AmqpError as error:
+            self._blame(error)
+            raise
+
+    def _let_go(self, size: int) -> None:
+        """So many octets of what was held were obeyed."""
+        del self._held[:size]
+        self._held_size -= size
+        self._throttle.released(size)
+
+    def _end_held(self, held: bytearray, done: int) -> None:
+        """The channel ended with what is `done` of `held`: of the rest only close and close-ok count."""
+        reader = FrameReader()
+        reader.frame_size_max = len(held)
+        reader.feed(bytes(held[done:]))
+        while not self.is_closed and reader.advance():
+            self._handle_later(reader)
 
     def _handle(self, reader: FrameReader) -> None:
         kind = reader.kind
@@ -203,15 +232,15 @@ class Channel:
                 self._outbox.method(self.number, methods.ChannelCloseOk())
 
     def _hold(self, reader: FrameReader) -> None:
+        """Hold the frame under the cursor behind those that are held already, if it is not one of them."""
+        if self._is_resuming:
+            self._is_resuming = False
+            return
         data = reader.data
-        self._keep(data[reader.start - _HEAD_SIZE : reader.start + reader.size + 1])
-
-    def _keep(self, frames: bytes) -> None:
-        """Hold `frames` behind those that are held already."""
-        if frames:
-            self._held += frames
-            self._held_size += len(frames)
-            self._throttle.held(len(frames))
+        frame = data[reader.start - _HEAD_SIZE : reader.start + reader.size + 1]
+        self._held += frame
+        self._held_size += len(frame)
+        self._throttle.held(len(frame))
 
     def _blame(self, error: AmqpError) -> None:
         if error.method_index is None:
@@ -348,6 +377,15 @@ class Channel:
         if self._publisher.transaction is None:
             raise PreconditionFailed("channel is not transactional")
         return self._publisher.transaction
+
+
+def _first_of(held: bytearray) -> FrameReader:
+    """A reader of the first frames of `held`, some of them whole: all would be copied once for each turn."""
+    size = max(HELD_PIECE_SIZE, int.from_bytes(held[_SIZE_AT:_HEAD_SIZE], "big") + _HEAD_SIZE + 1)
+    reader = FrameReader()
+    reader.frame_size_max = len(held)
+    reader.feed(bytes(held[:size]))
+    return reader
 
 
 def _u64(octets: bytes, at: int) -> int:
