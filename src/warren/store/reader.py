@@ -77,18 +77,17 @@ class Reader:
         is_near = segment.number == self._number and 0 <= gap <= _READ_GAP_MAX
         try:
             try:
-                self._chunk = self._disk.read(
-                    segment.name, at, _READ_AHEAD_SIZE if is_near else _READ_ALONE_SIZE
-                )
+                chunk = self._disk.read(segment.name, at, _READ_AHEAD_SIZE if is_near else _READ_ALONE_SIZE)
             except OSError:
                 # What lies behind the message may be what cannot be read.
-                self._chunk = self._disk.read(segment.name, at, _HEAD_SIZE)
-            size = _HEAD_SIZE + int.from_bytes(self._chunk[:4], "big")
-            if size > len(self._chunk) and at + size <= segment.size:
-                self._chunk = self._disk.read(segment.name, at, size)
+                chunk = self._disk.read(segment.name, at, _HEAD_SIZE)
+            size = _HEAD_SIZE + int.from_bytes(chunk[:4], "big")
+            if size > len(chunk) and at + size <= segment.size:
+                chunk = self._disk.read(segment.name, at, size)
         except OSError as error:
             self._report(error)
             raise
+        self._chunk = chunk
         self._number = segment.number
         self._start = at
         return is_intact(self._chunk, 0, segment.seed)

@@ -154,16 +154,13 @@ class _Reading:
         at = HEAD_SIZE
         batch = encode(BATCH, b"", segment.seed)
         while True:
+            at = self._scan.take_all(segment, octets, at)
             size = is_intact(octets, at, segment.seed)
             if size:
-                if octets[at + 8] == SEAL:
-                    # A damaged one is kept as it is: it never counts as dead.
-                    segment.is_sealed = not is_damaged
-                    segment.size = at + size
-                    return
-                self._scan.take(segment, octets, at, size)
-                at += size
-                continue
+                # A damaged one is kept as it is: it never counts as dead.
+                segment.is_sealed = not is_damaged
+                segment.size = at + size
+                return
             # All before a BATCH was synced: if there is one behind, this is damage and not a torn end.
             synced = octets.find(batch, at + 1)
             if synced < 0:

@@ -5,6 +5,7 @@ from warren.store.lane cimport Lane
 from warren.store.record cimport (
     content_size,
     first_reference,
+    is_intact,
     reference_count,
     uint32,
     uint64,
@@ -17,6 +18,7 @@ cdef Py_ssize_t _RUN_SIZE
 cdef int _MESSAGE
 cdef int _RELEASE
 cdef int _REACHED
+cdef int _SEAL
 cdef int _HAS_EXPIRATION
 cdef int _LEVEL_SHIFT
 cdef int _SEGMENT_SHIFT
@@ -28,6 +30,7 @@ cdef class LaneScan:
     cdef public object locations
     cdef public object sizes
     cdef public bint in_order
+    cdef public uint64_t last
     cdef readonly list expiring
     cdef readonly list runs
     cdef public uint64_t reached
@@ -37,13 +40,17 @@ cdef class LaneScan:
 cdef class Scan:
     cdef readonly dict lanes
     cdef LaneScan _last
-    cdef tuple _key
+    cdef uint64_t _queue
+    cdef uint64_t _level
+
+    @cython.locals(size=Py_ssize_t)
+    cpdef Py_ssize_t take_all(self, Segment segment, bytes octets, Py_ssize_t at) except -1
 
     @cython.locals(kind=cython.int, begin=Py_ssize_t, key=uint64_t, first=uint64_t, lane=LaneScan)
     cpdef take(self, Segment segment, bytes octets, Py_ssize_t at, Py_ssize_t size)
     @cython.locals(
         body_size=Py_ssize_t, expires=cython.int, begin=Py_ssize_t, key=uint64_t, position=uint64_t,
-        lane=LaneScan, count=Py_ssize_t, location=uint64_t,
+        lane=LaneScan, location=uint64_t,
     )
     cdef _take_message(self, Segment segment, bytes octets, Py_ssize_t at, Py_ssize_t size)
     @cython.locals(lane=LaneScan, key=tuple)

@@ -13,8 +13,10 @@ from warren.store.record import (
     REFERENCE_SIZE,
     RELEASE,
     RUN_SIZE,
+    SEAL,
     content_size,
     first_reference,
+    is_intact,
     reference_count,
     uint32,
     uint64,
@@ -28,6 +30,7 @@ _RUN_SIZE = RUN_SIZE
 _MESSAGE = MESSAGE
 _RELEASE = RELEASE
 _REACHED = REACHED
+_SEAL = SEAL
 _HAS_EXPIRATION = HAS_EXPIRATION
 _LEVEL_SHIFT = 56
 _SEGMENT_SHIFT = 32
@@ -40,7 +43,9 @@ LaneKey = tuple[int, int]
 class LaneScan:
     """What was said of one lane so far."""
 
-    __slots__ = ("expiring", "in_order", "locations", "positions", "reached", "runs", "segments", "sizes")
+    __slots__ = (
+        "expiring", "in_order", "last", "locations", "positions", "reached", "runs", "segments", "sizes",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         # Of each message: its position, where it lies, and the octets of its body.
@@ -48,6 +53,8 @@ class LaneScan:
         self.locations = array("Q")
         self.sizes = array("I")
         self.in_order = True
+        # The position behind that of the last message.
+        self.last = 0
         # Positions of messages that carry an expiration of their own.
         self.expiring: list[int] = []
         # What it is done with: (first, behind the last).
@@ -60,12 +67,22 @@ class LaneScan:
 class Scan:
     """What was said of all lanes so far: (number of a queue, priority level) -> its scan."""
 
-    __slots__ = ("_key", "_last", "lanes")
+    __slots__ = ("_last", "_level", "_queue", "lanes")
 
     def __init__(self) -> None:
         self.lanes: dict[LaneKey, LaneScan] = {}
         self._last: LaneScan | None = None
-        self._key = (0, 0)
+        self._queue = 0
+        self._level = 0
+
+    def take_all(self, segment: Segment, octets: bytes, at: int) -> int:
+        """Take note of the intact records of `segment` from `at` on; answers where a SEAL is, or none."""
+        while True:
+            size = is_intact(octets, at, segment.seed)
+            if not size or octets[at + 8] == _SEAL:
+                return at
+            self.take(segment, octets, at, size)
+            at += size
 
     def take(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
         """Take note of the intact record of `size` octets at `at` in `octets`, all of `segment`."""
@@ -95,9 +112,9 @@ class Scan:
             key = uint64(octets, begin + 4)
             lane = self._lane(uint32(octets, begin), key >> _LEVEL_SHIFT)
             position = _position(key)
-            count = len(lane.positions)
-            if count and position <= lane.positions[count - 1]:
+            if position < lane.last:
                 lane.in_order = False
+            lane.last = position + 1
             lane.positions.append(position)
             lane.locations.append(location)
             lane.sizes.append(body_size)
@@ -107,14 +124,15 @@ class Scan:
         segment.octets += reference_count(octets, at) * (body_size + _BESIDE_BODY)
 
     def _lane(self, queue: int, level: int) -> LaneScan:
-        key = (queue, level)
         lane = self._last
-        if lane is None or key != self._key:
+        if lane is None or queue != self._queue or level != self._level:
+            key = (queue, level)
             lane = self.lanes.get(key)
             if lane is None:
                 lane = self.lanes[key] = LaneScan()
             self._last = lane
-            self._key = key
+            self._queue = queue
+            self._level = level
         return lane
 
 

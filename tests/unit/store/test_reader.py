@@ -1,13 +1,16 @@
 """What is read from the disk when messages are asked for, and what of it is kept."""
 
+import errno
 import random
 
+import pytest
 from tests.sim.disk import SimulatedDisk
 
-from warren.limits import READ_AHEAD_SIZE
+from warren.limits import READ_AHEAD_SIZE, READ_ALONE_SIZE
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
 from warren.store.message_store import StorePort
 from warren.store.recovery import OpeningWorld, open_store
+from warren.store.segment import SegmentError
 from warren.wire.properties import BasicProperties
 
 ADDRESS = encode_address("", "q")
@@ -20,6 +23,9 @@ class Port(StorePort):
     def dirty(self) -> None:
         pass
 
+    def unreadable(self, error: OSError | SegmentError) -> None:
+        pass
+
 
 class Counted(SimulatedDisk):
     """Counts what is read."""
@@ -27,9 +33,13 @@ class Counted(SimulatedDisk):
     def __init__(self) -> None:
         super().__init__(random.Random(0))
         self.reads: list[int] = []
+        # What is more than that at once cannot be read.
+        self.size_max = 1 << 30
 
     def read(self, name: str, at: int, size: int) -> bytes:
         self.reads.append(size)
+        if size > self.size_max:
+            raise OSError(errno.EIO, "cannot be read")
         return super().read(name, at, size)
 
 
@@ -94,3 +104,14 @@ def test_a_large_message_is_not_kept() -> None:
     before = len(written.disk.reads)
     assert written.body(0) == large
     assert len(written.disk.reads) > before
+
+
+def test_what_was_read_before_a_failure_is_not_taken_for_something_else() -> None:
+    written = Written()
+    written.write(b"first", bytes(READ_ALONE_SIZE), b"third")
+    assert written.body(0) == b"first"
+    written.disk.size_max = READ_ALONE_SIZE
+    with pytest.raises(OSError, match="cannot be read"):
+        written.body(1)
+    assert written.body(0) == b"first"
+    assert written.body(2) == b"third"
