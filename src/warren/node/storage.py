@@ -328,10 +328,7 @@ class _LoopPort(StorePort):
             self.credit.renew()
 
     def unreadable(self, error: OSError | SegmentError) -> None:
-        if isinstance(error, OSError):
-            self._fail(error)
-        else:
-            logger.error("vhost '%s' goes on without what is damaged: %s", self._name, error)
+        self._fail(error)
 
     def guard(self, action: Callable[[], None]) -> None:
         """Do `action`, unless the store is let go; what it did not expect is the end of the store."""

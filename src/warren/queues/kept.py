@@ -13,6 +13,7 @@ for this, to a store that no start reads. The ring is filled again from the row 
 and when there is nothing in the row, `_recent` becomes the ring. Positions grow from left to right.
 """
 
+from warren.errors import ConnectionForced
 from warren.limits import PAGED_GAP_MAX, READ_AHEAD_SIZE
 from warren.model.confirmation import Confirmation
 from warren.model.message import PERSISTENT, SPILLED, Message, StoredMessage, body_size_of, spilled
@@ -177,6 +178,8 @@ class KeptReady(Ready):
         return self.octets + (self.count << _OVERHEAD_SHIFT) > self._stores.queue_memory_max
 
     def _pop_first(self) -> Message:
+        if not self._places.count:
+            raise ConnectionForced("a message cannot be read from the disk")
         message = Ready._pop_first(self)
         if self._paged is not None and not self._places.count:
             self._refill()
@@ -252,13 +255,11 @@ class KeptReady(Ready):
             try:
                 message = reader.read(location)
             except OSError:
+                message = None
+            if message is None:
                 # Whoever looks after the disk was told: this queue will be built anew.
                 return
             paged.pass_first()
-            if message is None:
-                # It stays where it is, and nobody gets it: another start may say more.
-                self.count -= 1
-                continue
             while self._base + places.count < position:
                 places.append(None)
             places.append(message)

@@ -1,0 +1,212 @@
+"""Queues of which most is on the disk only: what leaves them is gone, and what is left is handed out."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from tests.sim.disk import SimulatedDisk
+from tests.sim.segments import make_small
+from tests.unit.queues.samples import Host, Reader, made
+
+from warren.errors import ConnectionForced
+from warren.limits import SPARE_SEGMENTS_MAX
+from warren.model.message import (
+    BODY_END,
+    HAS_EXPIRATION,
+    PERSISTENT,
+    Message,
+    StoredMessage,
+    encode_address,
+)
+from warren.queues.classic import ClassicQueue
+from warren.store.message_store import MessageStore, StorePort
+from warren.store.recovery import OpeningWorld, open_erased, open_store
+from warren.store.segment import SegmentError
+from warren.store.stores import Stores
+from warren.wire.properties import BasicProperties
+
+SEGMENT_SIZE = 2_000
+NUMBER = 7
+COUNT = 300
+EXPIRATION_MS = 1_000
+
+
+class Port(StorePort):
+    """Notes what cannot be read."""
+
+    def __init__(self) -> None:
+        self.told: list[OSError | SegmentError] = []
+
+    def dirty(self) -> None:
+        """The disk works when a test says so."""
+
+    def unreadable(self, error: OSError | SegmentError) -> None:
+        self.told.append(error)
+
+
+class Paged:
+    """A queue that may have nothing in memory, and its two disks."""
+
+    def __init__(self, priority_max: int | None = None) -> None:
+        self._priority_max = priority_max
+        self.disk, self.erased = (SimulatedDisk(random.Random(0)) for _ in range(2))
+        self.host = Host()
+        self.port = Port()
+        self.open()
+
+    def open(self) -> None:
+        """Begin, or begin again, with what is on the disk."""
+        world = OpeningWorld(random_octets=bytes, has_queue=NUMBER.__eq__, progress=lambda *_: None)
+        recovered = open_store(self.disk, self.port, world)
+        self.stores = Stores(recovered.store, open_erased(self.erased, self.port, bytes))
+        self.stores.queue_memory_max = 0
+        self.queue = made(self.host, priority_max=self._priority_max)
+        self.queue.keep_in(self.stores, NUMBER)
+        for level, found in recovered.queues.get(NUMBER, {}).items():
+            self.queue.restore(level, found)
+
+    def publish(self, number: int, *, is_persistent: bool = True, expires: bool = False) -> None:
+        properties = BasicProperties(
+            delivery_mode=2 if is_persistent else 1, expiration=str(EXPIRATION_MS) if expires else None
+        )
+        kind = StoredMessage if is_persistent else Message
+        body = b"%d," % number + bytes(500)
+        message = kind(encode_address("", "q"), properties.encode_list(), body + BODY_END, self.host.now)
+        message.flags = (PERSISTENT if is_persistent else 0) | (HAS_EXPIRATION if expires else 0)
+        self.queue.publish(message, None, 0)
+
+    def write(self) -> None:
+        """Have the disks do all there is to do."""
+        for store, disk in ((self.stores.persistent, self.disk), (self.stores.transient, self.erased)):
+            settle(store, disk)
+        self.stores.tend()
+
+    def taken(self) -> list[int]:
+        """All that is handed out, and acknowledged."""
+        found: list[int] = []
+        self.take_into(found, self.queue.message_count)
+        assert self.queue.get() is None
+        return found
+
+    def take_into(self, found: list[int], count: int) -> None:
+        """Have `count` messages handed out, each added to `found` and acknowledged."""
+        for _ in range(count):
+            delivery = self.queue.get()
+            found.append(int(delivery.message.body.partition(b",")[0]))
+            self.queue.acknowledge(delivery)
+
+
+def settle(store: MessageStore, disk: SimulatedDisk) -> None:
+    store.commit()
+    while not store.is_idle or disk.is_busy:
+        disk.advance()
+        store.commit()
+
+
+@pytest.fixture(autouse=True)
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch, SEGMENT_SIZE)
+
+
+def purge(paged: Paged) -> None:
+    paged.queue.purge()
+
+
+def expire(paged: Paged) -> None:
+    paged.host.now += EXPIRATION_MS
+    paged.queue.expire()
+
+
+def take(paged: Paged) -> None:
+    assert paged.taken() == list(range(COUNT))
+
+
+@pytest.mark.parametrize("is_persistent", [True, False])
+@pytest.mark.parametrize("is_written", [True, False])
+@pytest.mark.parametrize("leave", [purge, expire, take])
+def test_what_has_left_takes_no_room_on_the_disk(
+    leave: Callable[[Paged], None], is_written: bool, is_persistent: bool
+) -> None:
+    paged = Paged()
+    for number in range(COUNT):
+        paged.publish(number, is_persistent=is_persistent, expires=leave is expire)
+        if is_written:
+            paged.write()
+    assert (paged.queue.paged_count > COUNT / 2) == is_written
+    leave(paged)
+    assert paged.queue.message_count == 0
+    paged.write()
+    for disk in (paged.disk, paged.erased):
+        assert sum(disk.names().values()) <= (SPARE_SEGMENTS_MAX + 2) * SEGMENT_SIZE
+    paged.publish(COUNT)
+    assert paged.taken() == [COUNT]
+
+
+@pytest.mark.parametrize("priority_max", [None, 3])
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_what_cannot_be_read_is_told_and_nothing_that_lies_behind_is_handed_out(
+    is_damaged: bool, priority_max: int | None
+) -> None:
+    paged = Paged(priority_max)
+    for number in range(COUNT):
+        paged.publish(number)
+    paged.write()
+    for number in range(COUNT, COUNT + 10):
+        paged.publish(number)
+    name = next(name for name, file in paged.disk.files.items() if b"200," in file.current)
+    if is_damaged:
+        paged.disk.flip_bit(name, paged.disk.files[name].current.index(b"200,"))
+    else:
+        paged.disk.unreadable = {name: range(SEGMENT_SIZE)}
+    taken: list[int] = []
+    with pytest.raises(ConnectionForced, match="cannot be read"):
+        paged.take_into(taken, COUNT)
+    assert taken == list(range(len(taken)))
+    assert {type(error) for error in paged.port.told} == {SegmentError if is_damaged else OSError}
+    # It is built anew, with what can be read of it.
+    paged.disk.unreadable = {}
+    paged.write()
+    paged.open()
+    rest = [number for number in range(len(taken), COUNT + 10) if number != 200 or not is_damaged]
+    assert paged.taken() == rest
+
+
+def test_the_first_of_what_is_not_written_yet_may_have_expired() -> None:
+    paged = Paged()
+    paged.publish(0)
+    paged.publish(1, expires=True)
+    paged.publish(2)
+    expire(paged)
+    assert paged.taken() == [0, 2]
+
+
+def test_what_was_handed_out_before_a_start_is_redelivered_to_whoever_settles_nothing() -> None:
+    paged = Paged()
+    for number in range(5):
+        paged.publish(number)
+    for _ in range(3):
+        paged.queue.get()
+    paged.write()
+    paged.open()
+    reader = Reader(no_ack=True)
+    paged.queue.add_consumer(reader)
+    assert [(body[:1], is_redelivered) for body, is_redelivered in reader.got] == [
+        (b"%d" % number, number < 3) for number in range(5)
+    ]
+
+
+def test_what_came_back_and_is_dropped_does_not_come_back_once_more() -> None:
+    paged = Paged()
+    paged.queue = made(paged.host, length_max=2)
+    paged.queue.keep_in(paged.stores, NUMBER)
+    paged.publish(0)
+    paged.publish(1)
+    delivery = paged.queue.get()
+    assert isinstance(paged.queue, ClassicQueue)
+    assert delivery is not None
+    paged.publish(2)
+    paged.queue.requeue(delivery)
+    paged.publish(3)
+    paged.write()
+    paged.open()
+    assert paged.taken() == [2, 3]
