@@ -17,8 +17,6 @@ All integers are big-endian. A queue goes by the number that the metadata gave i
 position is the place of the message in its queue, with the priority level in the highest octet.
 """
 
-from struct import Struct
-
 from google_crc32c import extend
 
 from warren.model.message import StoredMessage, new_stored_message, published_at_of
@@ -36,15 +34,15 @@ REFERENCE_SIZE = 12
 RUN_SIZE = 20
 # The body of a MESSAGE up to its references.
 _FIXED_SIZE = 20
-_FIXED = Struct(">BQBBHII")
-_HEAD = Struct(">II")
 
 # What a message takes on the disk beside its content, but for its address and its property list.
 MESSAGE_OVERHEAD = HEAD_SIZE + _FIXED_SIZE + REFERENCE_SIZE
 
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
-_MESSAGE = MESSAGE
+# Copied and filled in: what several threads encode at once, each has to itself.
+_BLANK_HEAD = bytearray(8) + bytes((MESSAGE,)) + bytes(_FIXED_SIZE)
+_BLANK_REFERENCE = bytearray(_REFERENCE_SIZE)
 
 
 def checksum_seed(segment: int, salt: bytes) -> int:
@@ -64,18 +62,21 @@ def encode_message_head(message: StoredMessage, references: bytes, seed: int) ->
     """The record of `message` with its encoded `references`, up to its content, which follows on the disk."""
     address = message.address
     property_list = message.property_list
-    fixed = _FIXED.pack(
-        MESSAGE,
-        published_at_of(message),
-        message.flags,
-        message.priority,
-        len(address),
-        len(property_list),
-        len(references) // _REFERENCE_SIZE,
-    )
-    rest = b"".join((fixed, references, address, property_list))
-    checksum: int = extend(extend(seed, rest), message.content)
-    return _HEAD.pack(len(rest) - 1 + len(message.content), checksum) + rest
+    content = message.content
+    head = _BLANK_HEAD.copy()
+    octets = head
+    _write(octets, 9, 8, published_at_of(message))
+    octets[17] = message.flags
+    octets[18] = message.priority
+    _write(octets, 19, 2, len(address))
+    _write(octets, 21, 4, len(property_list))
+    _write(octets, 25, 4, len(references) // _REFERENCE_SIZE)
+    # Compiled, a slice of octets is made of bytes.
+    rest = b"".join((octets[8 : _HEAD_SIZE + _FIXED_SIZE], references, address, property_list))
+    checksum: int = extend(extend(seed, rest), content)
+    _write(octets, 0, 4, len(rest) - 1 + len(content))
+    _write(octets, 4, 4, checksum)
+    return b"".join((octets[:8], rest))
 
 
 def message_record_size(message: StoredMessage, references: bytes) -> int:
@@ -86,7 +87,11 @@ def message_record_size(message: StoredMessage, references: bytes) -> int:
 
 def encode_reference(queue: int, position: int) -> bytes:
     """Where a message stands in a queue."""
-    return queue.to_bytes(4, "big") + position.to_bytes(8, "big")
+    reference = _BLANK_REFERENCE.copy()
+    octets = reference
+    _write(octets, 0, 4, queue)
+    _write(octets, 4, 8, position)
+    return b"".join((octets[:_REFERENCE_SIZE],))
 
 
 def encode_run(queue: int, first: int, count: int) -> bytes:
@@ -138,6 +143,14 @@ def content_size(octets: bytes, at: int, size: int) -> int:
     body = at + _HEAD_SIZE
     before = uint16(octets, body + 10) + uint32(octets, body + 12)
     return size - _HEAD_SIZE - _FIXED_SIZE - reference_count(octets, at) * _REFERENCE_SIZE - before
+
+
+def _write(octets: bytearray, at: int, size: int, number: int) -> None:
+    """`number`, in `size` octets, at `at`."""
+    while size:
+        size -= 1
+        octets[at + size] = number & 0xFF
+        number >>= 8
 
 
 def uint16(octets: bytes, at: int) -> int:

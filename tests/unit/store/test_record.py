@@ -1,0 +1,75 @@
+"""What records look like, octet by octet, and that what was encoded is decoded."""
+
+import pytest
+from google_crc32c import value
+
+from warren.model.message import StoredMessage, new_stored_message
+from warren.store.record import (
+    MESSAGE,
+    checksum_seed,
+    content_size,
+    decode_message,
+    encode_message_head,
+    encode_reference,
+    first_reference,
+    is_intact,
+    message_record_size,
+    reference_count,
+    uint32,
+    uint64,
+)
+
+SALT = b"saltsalt"
+SEED = checksum_seed(7, SALT)
+REFERENCES = encode_reference(1, 2) + encode_reference(0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+
+
+def message(content: bytes) -> StoredMessage:
+    made = new_stored_message(b"\x02ex\x03key", b"\x10\x00\x02", content, 0x010203040506)
+    made.flags, made.priority = 0xC3, 0xFF
+    return made
+
+
+def test_a_reference_is_queue_and_position() -> None:
+    encoded = encode_reference(0x01020304, 0x05060708090A0B0C)
+    assert encoded == bytes(range(1, 13))
+    assert type(encoded) is bytes
+    assert encode_reference(0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) == b"\xff" * 12
+
+
+def test_the_head_of_a_message_is_as_drawn() -> None:
+    head = encode_message_head(message(b"body"), REFERENCES, SEED)
+    body = (
+        bytes.fromhex("0000010203040506 c3 ff 0007 00000003 00000002")
+        + REFERENCES
+        + b"\x02ex\x03key"
+        + b"\x10\x00\x02"
+    )
+    checksum = value((7).to_bytes(4, "big") + SALT + bytes((MESSAGE,)) + body + b"body")
+    size = (len(body) + 4).to_bytes(4, "big")
+    assert head == size + checksum.to_bytes(4, "big") + bytes((MESSAGE,)) + body
+    assert type(head) is bytes
+
+
+@pytest.mark.parametrize("content", [b"", b"x", bytes(70_000)])
+def test_what_was_encoded_is_decoded(content: bytes) -> None:
+    original = message(content)
+    octets = b"before" + encode_message_head(original, REFERENCES, SEED) + content + b"behind"
+    size = message_record_size(original, REFERENCES)
+    assert is_intact(octets, 6, SEED) == size == len(octets) - 12
+    found = decode_message(octets, 6, size)
+    assert (found.address, found.property_list) == (original.address, original.property_list)
+    assert (found.content, found.published_at) == (content, original.published_at)
+    assert (found.flags, found.priority) == (0xC3, 0xFF)
+    assert reference_count(octets, 6) == 2
+    assert content_size(octets, 6, size) == len(content)
+    second = first_reference(6) + 12
+    assert (uint32(octets, second), uint64(octets, second + 4)) == (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+
+
+def test_one_octet_that_changed_is_noticed() -> None:
+    whole = encode_message_head(message(b"body"), REFERENCES, SEED) + b"body"
+    for at in range(len(whole)):
+        harmed = whole[:at] + bytes((whole[at] ^ 1,)) + whole[at + 1 :]
+        assert not is_intact(harmed, 0, SEED)
+    assert not is_intact(whole, 0, checksum_seed(8, SALT)), "the record of another segment"
