@@ -62,7 +62,8 @@ class Keeping:
     recovered: Recovered
     persistent: "_Shelf"
     transient: "_Shelf"
-    # How long it took to open it.
+    # How many messages are in it, and how long it took to open it.
+    count: int
     seconds: float
 
     @cached_property
@@ -113,12 +114,7 @@ class Storage:
 
         `failed` is called when it cannot be used any more; `is_doubted` after it failed before.
         """
-        while True:
-            keeping = await asyncio.to_thread(self._recover, name, failed, is_doubted=is_doubted)
-            if keeping.recovered.queues.keys() <= self._numbers(name):
-                return keeping
-            # A queue was deleted meanwhile: what was found of it would lie about for ever.
-            await self.abandon(keeping)
+        return await asyncio.to_thread(self._recover, name, failed, is_doubted=is_doubted)
 
     async def abandon(self, keeping: Keeping) -> None:
         """`keeping` is not wanted after all."""
@@ -151,7 +147,10 @@ class Storage:
         port.store = recovered.store
         persistent = _Shelf(recovered.store, disk, port)
         seconds = time.monotonic() - started
-        return Keeping(recovered=recovered, persistent=persistent, transient=transient, seconds=seconds)
+        count = sum(found.count for levels in recovered.queues.values() for found in levels.values())
+        return Keeping(
+            recovered=recovered, persistent=persistent, transient=transient, count=count, seconds=seconds
+        )
 
     def _erased(self, path: Path, port: "_LoopPort") -> _Shelf:
         """A store in `path` for what no start reads."""
@@ -176,10 +175,8 @@ class Storage:
             logger.error(
                 "vhost '%s' runs without what is damaged: %s (in %s)", name, damage, self.path_of(name)
             )
-        found = [found for levels in recovered.queues.values() for found in levels.values()]
-        count = sum(each.count for each in found)
-        if count:
-            logger.info("vhost '%s': %d messages recovered in %.1f s", name, count, keeping.seconds)
+        if keeping.count:
+            logger.info("vhost '%s': %d messages recovered in %.1f s", name, keeping.count, keeping.seconds)
 
     async def let_go(self, name: str) -> None:
         """The store of `name` has failed: nothing more is written or confirmed by it."""
@@ -260,7 +257,9 @@ class Storage:
     def _numbers(self, name: str) -> set[int]:
         """The numbers of the queues of `name`."""
         vhost = self._metadata.vhost(name)
-        return set() if vhost is None else {queue.number for queue in vhost.topology.queues.values()}
+        # A list of its own: in another thread, queues may come and go meanwhile.
+        queues = [] if vhost is None else list(vhost.topology.queues.values())
+        return {queue.number for queue in queues}
 
     def _set_aside(self, name: str) -> Path | None:
         """Give the directory of `name` a name that nobody else asks for; None if that cannot be done."""

@@ -101,13 +101,28 @@ class Domain:
         """Make what exists, a turn's work with each step, with the messages that were `found`.
 
         These are by the number of the queue and priority level, and are taken out as they find their queue.
+        Of a queue that was deleted while they were looked for they are let go.
         """
 
         def restore(record: QueueRecord, queue: ClassicQueue) -> None:
             for level, messages in found.pop(record.number, {}).items():
                 queue.restore(level, messages)
 
-        return self.topology.recover(restore)
+        yield from self.topology.recover(restore)
+        while found and not self.topology.is_closed:
+            self._discard(*found.popitem())
+            yield
+
+    def _discard(self, number: int, found: dict[int, Found]) -> None:
+        """Have the store know that nobody needs what was `found` of the queue that had `number`."""
+        stores = self.vhost.stores
+        assert stores is not None
+        settings = QueueSettings(priority_max=max(found) or None)
+        queue = ClassicQueue("", self.vhost.name, self.vhost, settings)
+        queue.keep_in(stores, number)
+        for level, messages in found.items():
+            queue.restore(level, messages)
+        queue.delete()
 
     def retire(self) -> None:
         """Its store has failed: no durable queue goes any more because nobody uses it, as after a crash."""

@@ -88,7 +88,7 @@ class LiveParts(Generic[Q]):
 class Topology(Generic[Q]):
     """Makes and removes what lives in a vhost as the metadata says."""
 
-    __slots__ = ("_is_closed", "_metadata", "_missed", "_parts", "later", "queues", "router", "vhost")
+    __slots__ = ("_metadata", "_missed", "_parts", "is_closed", "later", "queues", "router", "vhost")
 
     def __init__(self, metadata: Metadata, vhost: str, parts: LiveParts[Q]) -> None:
         self._metadata = metadata
@@ -97,16 +97,17 @@ class Topology(Generic[Q]):
         self.router = parts.router
         self.queues = parts.queues
         self.later = parts.later
-        self._is_closed = False
+        # True when nothing of it lives any more, or is made.
+        self.is_closed = False
         # What was heard while things are made that were there before; None when all of them are.
         self._missed: list[Event] | None = []
         metadata.listen(self._heed, vhost=vhost)
 
     def close(self) -> None:
         """Hear nothing more, and end every queue, many of them turn by turn; a second time does nothing."""
-        if self._is_closed:
+        if self.is_closed:
             return
-        self._is_closed = True
+        self.is_closed = True
         self._metadata.ignore(self._heed, vhost=self.vhost)
         run(self._end_queues())
 
@@ -141,7 +142,7 @@ class Topology(Generic[Q]):
 
     def _in_pieces(self, make: Callable[[R], None], records: Sequence[R]) -> Iterator[None]:
         for at in range(0, len(records), RECOVERED_PER_TURN):
-            if self._is_closed:
+            if self.is_closed:
                 return
             for record in records[at : at + RECOVERED_PER_TURN]:
                 make(record)

@@ -1,10 +1,22 @@
 """Queues that nobody uses any more: they go, late if the disk fails, and not at all if it ends the store."""
 
+import random
+
 import pytest
+from tests.sim.disk import SimulatedDisk
 from tests.unit.session.client import Broker, Client
 
 from warren.limits import REMOVAL_RETRY_MS
+from warren.metadata.commands import DeclareQueue, PutVhost
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
+from warren.session.domain import Domain, DomainWorld
+from warren.store.message_store import MessageStore, StorePort
+from warren.store.recovery import OpeningWorld, Recovered, open_erased, open_store
+from warren.store.stores import Stores
 from warren.wire import methods
+from warren.wire.properties import BasicProperties
 
 DECLARED = {
     "auto-delete": methods.QueueDeclare(queue="q", durable=True, auto_delete=True),
@@ -67,3 +79,54 @@ def test_when_the_store_has_failed_only_what_is_not_durable_goes_with_its_consum
     broker.domain.retire()
     client.ask(methods.BasicCancel(consumer_tag="c"))
     assert ("q" in broker.domain.vhost.queues) is is_left
+
+
+class Quiet(StorePort):
+    """The tests commit when they want to."""
+
+    def dirty(self) -> None:
+        pass
+
+
+def opened(disk: SimulatedDisk) -> Recovered:
+    world = OpeningWorld(random_octets=bytes, has_queue=lambda _: True, progress=lambda *_: None)
+    return open_store(disk, Quiet(), world)
+
+
+def settle(store: MessageStore, disk: SimulatedDisk) -> None:
+    store.commit()
+    while disk.is_busy:
+        disk.advance(None)
+
+
+def test_what_was_found_of_a_queue_that_is_gone_is_let_go() -> None:
+    chance = random.Random(0)
+    disk = SimulatedDisk(chance)
+    store = opened(disk).store
+    metadata = Metadata()
+    local = LocalProposals(metadata, lambda: 0)
+    local.apply(PutVhost(name="/"))
+    local.apply(DeclareQueue(vhost="/", name="there", durable=True))
+    there = metadata.vhosts.by_name["/"].topology.queues["there"].number
+    gone = there + 1
+    for queue, level in ((there, 0), (gone, 0), (gone, 3)):
+        message = StoredMessage(
+            encode_address("", "q"), BasicProperties(delivery_mode=2).encode_list(), b"body" + BODY_END, 0
+        )
+        message.flags = PERSISTENT
+        store.append(message, store.lane(queue, level), 0)
+    settle(store, disk)
+    recovered = opened(disk)
+    store = recovered.store
+    world = DomainWorld(random_octets=bytes, later=lambda _: None, after=lambda *_: None, now=0)
+    domain = Domain.open("/", metadata, local, world)
+    domain.vhost.keep_in(Stores(store, open_erased(SimulatedDisk(chance), Quiet(), bytes)))
+    for _ in domain.recover(recovered.queues):
+        pass
+    assert recovered.queues == {}
+    assert list(domain.vhost.queues) == ["there"]
+    assert domain.vhost.queues["there"].message_count == 1
+    assert list(store.lanes) == [(there, 0)]
+    domain.vhost.queues["there"].purge()
+    settle(store, disk)
+    assert opened(disk).queues[there][0].count == 0
