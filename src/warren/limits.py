@@ -138,6 +138,8 @@ STORE_PENDING_SIZE_MAX = 16_777_216
 PENDING_MESSAGE_SIZE = 256
 # And what each further queue that it goes to takes.
 PENDING_REFERENCE_SIZE = 64
+# A content of at most so many octets is copied into its record: that costs less than checking it by itself.
+CONTENT_COPIED_MAX = 4_096
 # Octets of a segment file, as RabbitMQ's msg_store_file_size_limit; a larger message has a file of its own.
 SEGMENT_SIZE = 16_777_216
 # Files kept to be used again: so much disk is never given back, and four rolls in a row make no new file.

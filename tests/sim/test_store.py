@@ -52,8 +52,8 @@ class Held(Confirmation):
     def expect(self, sequence: int) -> None:
         assert sequence not in self.confirmed
 
-    def done(self, sequence: int) -> None:
-        self.confirmed.add(sequence)
+    def done(self, first: int, last: int) -> None:
+        self.confirmed.update(range(first, last + 1))
 
     def refused(self, sequence: int) -> None:
         raise AssertionError(sequence)

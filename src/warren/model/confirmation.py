@@ -12,8 +12,8 @@ class Confirmation:
         """One more answer is due for publish number `sequence`."""
         raise NotImplementedError
 
-    def done(self, sequence: int) -> None:
-        """One of the answers due for `sequence`: the message is safe."""
+    def done(self, first: int, last: int) -> None:
+        """One of the answers due for each number from `first` to `last`: the messages are safe."""
         raise NotImplementedError
 
     def refused(self, sequence: int) -> None:

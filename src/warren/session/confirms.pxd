@@ -18,6 +18,8 @@ cdef class Confirms(Confirmation):
     cdef set _refused
 
     cpdef uint64_t next(self) except 0
+    @cython.locals(sequence=uint64_t, due=cython.int)
+    cpdef done(self, uint64_t first, uint64_t last)
     cpdef flush(self)
     cpdef flush_before(self, uint64_t sequence)
     cdef _flush_to(self, uint64_t last)

@@ -65,16 +65,15 @@ class Confirms(Confirmation):
             self._first_due = sequence
         self._due[sequence] = self._due.get(sequence, 0) + 1
 
-    def done(self, sequence: int) -> None:
-        """One of the answers due for `sequence`: safe."""
+    def done(self, first: int, last: int) -> None:
+        """One of the answers due for each number from `first` to `last`: safe."""
         if not self._is_waiting:
             self._answer_later()
-        due = self._due[sequence] - 1
-        if due:
-            self._due[sequence] = due
-        else:
-            del self._due[sequence]
-            if sequence > self._first_due:
+        for sequence in range(first, last + 1):
+            due = self._due.pop(sequence) - 1
+            if due:
+                self._due[sequence] = due
+            elif sequence > self._first_due:
                 self._answer_ahead(sequence)
             elif self._due:
                 self._pass_first_due()
@@ -82,7 +81,7 @@ class Confirms(Confirmation):
     def refused(self, sequence: int) -> None:
         """One of the answers due for `sequence`: refused."""
         self._refused.add(sequence)
-        self.done(sequence)
+        self.done(sequence, sequence)
 
     def flush(self) -> None:
         """Answer what is settled."""

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from warren.model.message cimport StoredMessage
-from warren.store.record cimport encode_message_head, message_record_size
+from warren.store.record cimport encode_message, message_record_size
 from warren.store.segment cimport Segment
 
 cdef Py_ssize_t _HEAD_SIZE
@@ -25,7 +25,7 @@ cdef class Log:
     cdef list _sealed
     cdef list _retired
 
-    @cython.locals(content=bytes, size=int64_t, last=Segment)
+    @cython.locals(size=int64_t, last=Segment)
     cpdef append_message(self, StoredMessage message, bytes references)
     cpdef append_parts(self, int kind, list parts)
     @cython.locals(last=Segment)

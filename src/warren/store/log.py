@@ -18,7 +18,7 @@ from warren.store.record import (
     SEAL,
     checksum_seed,
     encode,
-    encode_message_head,
+    encode_message,
     message_record_size,
 )
 from warren.store.segment import HEAD_SIZE as SEGMENT_HEAD_SIZE
@@ -83,14 +83,12 @@ class Log:
 
     def append_message(self, message: StoredMessage, references: bytes) -> None:
         """Append `message`, and tell it where it lies."""
-        content = message.content
         size = message_record_size(message, references)
         self._make_room(size)
         last = self.last
         message.location = (last.number << _SEGMENT_SHIFT) | last.size
-        last.hold(message.references, len(content) + _MESSAGE_OVERHEAD)
-        self._chunks.append(encode_message_head(message, references, self.last.seed))
-        self._chunks.append(content)
+        last.hold(message.references, len(message.content) + _MESSAGE_OVERHEAD)
+        encode_message(message, references, last.seed, self._chunks)
         last.size += size
 
     def append_parts(self, kind: int, parts: list[bytes]) -> None:

@@ -36,6 +36,9 @@ cdef class MessageStore:
     cdef Py_ssize_t _dead_seen
     cdef object _compaction
     cdef list _waiting
+    cdef Confirmation _asking
+    cdef uint64_t _asked_first
+    cdef uint64_t _asked_last
     cdef list _batch_waiting
     cdef object _on_closed
     cdef bint _is_closed
@@ -55,5 +58,8 @@ cdef class MessageStore:
     @cython.locals(before=Py_ssize_t)
     cdef _add_pending(self, Py_ssize_t size)
     cdef _mark(self, Lane lane)
-    @cython.locals(message=StoredMessage, its_references=list, joined=bytes)
+    cdef _end_asking(self)
+    @cython.locals(
+        log=Log, pending=list, references=list, place=Py_ssize_t, message=StoredMessage, joined=object,
+    )
     cdef _encode_batch(self)

@@ -81,10 +81,10 @@ class MessageStore:
     """An open store; `recovery.open_store` makes it."""
 
     __slots__ = (
-        "_batch_waiting", "_compaction", "_dead", "_dead_seen", "_dirty_lanes", "_disk", "_is_announced",
-        "_is_busy", "_is_closed", "_last", "_last_references", "_log", "_on_closed", "_pending",
-        "_pending_references", "_pending_size", "_port", "_reader", "_retried", "_runs", "_segments",
-        "_waiting", "failure", "lanes", "written",
+        "_asked_first", "_asked_last", "_asking", "_batch_waiting", "_compaction", "_dead", "_dead_seen",
+        "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed", "_last", "_last_references",
+        "_log", "_on_closed", "_pending", "_pending_references", "_pending_size", "_port", "_reader",
+        "_retried", "_runs", "_segments", "_waiting", "failure", "lanes", "written",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
@@ -99,13 +99,13 @@ class MessageStore:
         # What a job failed with: nothing is confirmed until the same job succeeds, if ever.
         self.failure: OSError | None = None
         self._retried: list[Step] = []
-        # Messages that are not encoded yet, and for each its references, encoded.
+        # Messages that are not encoded yet, and for each its references, encoded: one or more.
         self._pending: list[StoredMessage] = []
-        self._pending_references: list[list[bytes]] = []
+        self._pending_references: list[bytes | list[bytes]] = []
         # About what these take in memory.
         self._pending_size = 0
         self._last: StoredMessage | None = None
-        self._last_references: list[bytes] = []
+        self._last_references: list[bytes] | None = None
         # Lanes of which something was released or reached, and runs that cannot grow any more.
         self._dirty_lanes: list[Lane] = []
         self._runs: list[bytes] = []
@@ -114,9 +114,13 @@ class MessageStore:
         # How many of them it was not worth yet to write that state anew for.
         self._dead_seen = 0
         self._compaction: Compaction | None = None
-        # Who waits for the next batch, and who for the one that is being written.
-        self._waiting: list[tuple[Confirmation, int]] = []
-        self._batch_waiting: list[tuple[Confirmation, int]] = []
+        # Who waits for the next batch, and who for the one that is being written, and with which numbers: the
+        # first and the last. Those of whoever asked last may still grow.
+        self._waiting: list[tuple[Confirmation, int, int]] = []
+        self._batch_waiting: list[tuple[Confirmation, int, int]] = []
+        self._asking: Confirmation | None = None
+        self._asked_first = 0
+        self._asked_last = 0
         self._on_closed: Callable[[], None] | None = None
         # True when nothing more is written: what is released then was not released by anybody's wish.
         self._is_closed = False
@@ -138,23 +142,31 @@ class MessageStore:
         reference = encode_reference(lane.queue, lane.key | position)
         message.references += 1
         if message is self._last:
+            if self._last_references is None:
+                self._last_references = [self._pending_references.pop()]  # type: ignore[list-item]
+                self._pending_references.append(self._last_references)
             self._last_references.append(reference)
             self._add_pending(_REFERENCE_SIZE)
             return
         self._last = message
-        self._last_references = [reference]
+        self._last_references = None
         self._pending.append(message)
-        self._pending_references.append(self._last_references)
+        self._pending_references.append(reference)
         if not self._is_announced:
             self._announce()
         self._add_pending(_MESSAGE_SIZE + len(message.content))
 
     def confirm(self, confirmation: Confirmation, sequence: int) -> None:
-        """Call `confirmation.done(sequence)` when all that was appended before is safe."""
-        if self._waiting and self._waiting[-1] == (confirmation, sequence):
+        """Say to `confirmation` that `sequence` is done when all that was appended before is safe."""
+        if confirmation is self._asking and sequence == self._asked_last:
             return
         confirmation.expect(sequence)
-        self._waiting.append((confirmation, sequence))
+        if confirmation is self._asking and sequence == self._asked_last + 1:
+            self._asked_last = sequence
+            return
+        self._end_asking()
+        self._asking = confirmation
+        self._asked_first = self._asked_last = sequence
         if not self._is_announced:
             self._announce()
 
@@ -218,6 +230,7 @@ class MessageStore:
         if self._is_busy or self._is_closed or self.failure is not None:
             return
         steps = self._encode_batch()
+        self._end_asking()
         self._batch_waiting, self._waiting = self._waiting, []
         if steps:
             self._submit(steps)
@@ -243,7 +256,7 @@ class MessageStore:
     @property
     def is_idle(self) -> bool:
         """True when everything that was appended is safe, or never will be."""
-        return not self._is_busy and not (self._pending or self._waiting or self._dirty_lanes)
+        return not (self._is_busy or self._is_wanted())
 
     # --- private -------------------------------------------------------------------------------
 
@@ -270,9 +283,12 @@ class MessageStore:
         pending, self._pending = self._pending, []
         references, self._pending_references = self._pending_references, []
         self._last = None
-        for message, its_references in zip(pending, references, strict=True):
+        for place in range(len(pending)):
+            message = pending[place]
             if message.references:
-                joined = its_references[0] if len(its_references) == 1 else b"".join(its_references)
+                joined = references[place]
+                if isinstance(joined, list):
+                    joined = b"".join(joined)
                 log.append_message(message, joined)
         if self._compaction is not None:
             self._compact(self._compaction)
@@ -374,6 +390,10 @@ class MessageStore:
             self._compaction = None
             self.tend()
 
+    def _is_wanted(self) -> bool:
+        """True if there is something to write, or somebody waits."""
+        return bool(self._pending or self._waiting or self._asking or self._dirty_lanes)
+
     def _has_more(self) -> bool:
         """True if there is something to write that nobody waits for."""
         return self._compaction is not None or len(self._dead) != self._dead_seen
@@ -399,14 +419,20 @@ class MessageStore:
             self._port.recovered()
         self._confirm()
         self._advance()
-        if self._pending or self._waiting or self._dirty_lanes or self._has_more():
+        if self._is_wanted() or self._has_more():
             self.commit()
         self._end_if_done()
 
     def _confirm(self) -> None:
         waiting, self._batch_waiting = self._batch_waiting, []
-        for confirmation, sequence in waiting:
-            confirmation.done(sequence)
+        for confirmation, first, last in waiting:
+            confirmation.done(first, last)
+
+    def _end_asking(self) -> None:
+        """Whoever asks next has numbers of its own."""
+        if self._asking is not None:
+            self._waiting.append((self._asking, self._asked_first, self._asked_last))
+            self._asking = None
 
     def _end_if_done(self) -> None:
         if self._on_closed is not None and (self.is_idle or self.failure is not None):

@@ -19,6 +19,7 @@ position is the place of the message in its queue, with the priority level in th
 
 from google_crc32c import extend
 
+from warren.limits import CONTENT_COPIED_MAX
 from warren.model.message import StoredMessage, new_stored_message, published_at_of
 
 VERSION = 1
@@ -34,15 +35,16 @@ REFERENCE_SIZE = 12
 RUN_SIZE = 20
 # The body of a MESSAGE up to its references.
 _FIXED_SIZE = 20
+# Where a record has its kind, from which on the checksum covers it.
+_CHECKED_FROM = 8
+_COPIED_SIZE_MAX = CONTENT_COPIED_MAX
 
 # What a message takes on the disk beside its content, but for its address and its property list.
 MESSAGE_OVERHEAD = HEAD_SIZE + _FIXED_SIZE + REFERENCE_SIZE
 
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
-# Copied and filled in: what several threads encode at once, each has to itself.
-_BLANK_HEAD = bytearray(8) + bytes((MESSAGE,)) + bytes(_FIXED_SIZE)
-_BLANK_REFERENCE = bytearray(_REFERENCE_SIZE)
+_MESSAGE = MESSAGE
 
 
 def checksum_seed(segment: int, salt: bytes) -> int:
@@ -58,25 +60,33 @@ def encode(kind: int, body: bytes, seed: int) -> bytes:
     return len(body).to_bytes(4, "big") + checksum.to_bytes(4, "big") + rest
 
 
-def encode_message_head(message: StoredMessage, references: bytes, seed: int) -> bytes:
-    """The record of `message` with its encoded `references`, up to its content, which follows on the disk."""
+def encode_message(message: StoredMessage, references: bytes, seed: int, chunks: list[bytes]) -> None:
+    """Add the record of `message` with its encoded `references` to `chunks`."""
     address = message.address
     property_list = message.property_list
     content = message.content
-    head = _BLANK_HEAD.copy()
-    octets = head
-    _write(octets, 9, 8, published_at_of(message))
-    octets[17] = message.flags
-    octets[18] = message.priority
-    _write(octets, 19, 2, len(address))
-    _write(octets, 21, 4, len(property_list))
-    _write(octets, 25, 4, len(references) // _REFERENCE_SIZE)
-    # Compiled, a slice of octets is made of bytes.
-    rest = b"".join((octets[8 : _HEAD_SIZE + _FIXED_SIZE], references, address, property_list))
-    checksum: int = extend(extend(seed, rest), content)
-    _write(octets, 0, 4, len(rest) - 1 + len(content))
-    _write(octets, 4, 4, checksum)
-    return b"".join((octets[:8], rest))
+    fixed = bytearray(1 + _FIXED_SIZE)
+    fixed[0] = _MESSAGE
+    _put(fixed, 1, 8, published_at_of(message))
+    fixed[9] = message.flags
+    fixed[10] = message.priority
+    _put(fixed, 11, 2, len(address))
+    _put(fixed, 13, 4, len(property_list))
+    _put(fixed, 17, 4, len(references) // _REFERENCE_SIZE)
+    behind = b""
+    if len(content) > _COPIED_SIZE_MAX:
+        behind, content = content, behind
+    rest = b"".join((fixed, references, address, property_list, content))
+    checksum: int = extend(seed, rest)
+    if behind:
+        checksum = extend(checksum, behind)
+    head = bytearray(_CHECKED_FROM)
+    _put(head, 0, 4, len(rest) - 1 + len(behind))
+    _put(head, 4, 4, checksum)
+    chunks.append(bytes(head))
+    chunks.append(rest)
+    if behind:
+        chunks.append(behind)
 
 
 def message_record_size(message: StoredMessage, references: bytes) -> int:
@@ -87,11 +97,10 @@ def message_record_size(message: StoredMessage, references: bytes) -> int:
 
 def encode_reference(queue: int, position: int) -> bytes:
     """Where a message stands in a queue."""
-    reference = _BLANK_REFERENCE.copy()
-    octets = reference
-    _write(octets, 0, 4, queue)
-    _write(octets, 4, 8, position)
-    return b"".join((octets[:_REFERENCE_SIZE],))
+    reference = bytearray(_REFERENCE_SIZE)
+    _put(reference, 0, 4, queue)
+    _put(reference, 4, 8, position)
+    return bytes(reference)
 
 
 def encode_run(queue: int, first: int, count: int) -> bytes:
@@ -145,12 +154,11 @@ def content_size(octets: bytes, at: int, size: int) -> int:
     return size - _HEAD_SIZE - _FIXED_SIZE - reference_count(octets, at) * _REFERENCE_SIZE - before
 
 
-def _write(octets: bytearray, at: int, size: int, number: int) -> None:
-    """`number`, in `size` octets, at `at`."""
-    while size:
-        size -= 1
-        octets[at + size] = number & 0xFF
-        number >>= 8
+def _put(octets: bytearray, at: int, size: int, value: int) -> None:
+    """Write `value` as an integer of `size` octets at `at`."""
+    for place in range(at + size - 1, at - 1, -1):
+        octets[place] = value & 0xFF
+        value >>= 8
 
 
 def uint16(octets: bytes, at: int) -> int:

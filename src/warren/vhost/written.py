@@ -21,7 +21,7 @@ class Written(Confirmation):
     def expect(self, sequence: int) -> None:
         """It waits already."""
 
-    def done(self, sequence: int) -> None:
+    def done(self, first: int, last: int) -> None:
         """It is so far."""
         self._is_done = True
         for callback in self._callbacks:

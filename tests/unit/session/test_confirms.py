@@ -85,9 +85,9 @@ def test_nothing_is_answered_before_it_is_safe() -> None:
     waits = answers.publish(due=2)
     answers.publish()
     assert answers.take() == [BasicAck(1, False)]
-    answers.confirms.done(waits)
+    answers.confirms.done(waits, waits)
     assert answers.take() == []
-    answers.confirms.done(waits)
+    answers.confirms.done(waits, waits)
     assert answers.take() == [BasicAck(3, True)]
 
 
@@ -95,7 +95,7 @@ def test_one_queue_that_refuses_is_enough_for_a_nack() -> None:
     answers = Answers()
     waits = answers.publish(due=2)
     answers.confirms.refused(waits)
-    answers.confirms.done(waits)
+    answers.confirms.done(waits, waits)
     assert answers.take() == [BasicNack(1, True, True)]
 
 
@@ -103,18 +103,18 @@ def test_a_refusal_at_once_leaves_the_other_queues_their_answer() -> None:
     answers = Answers()
     waits = answers.publish(due=1, is_refused=True)
     assert answers.take() == []
-    answers.confirms.done(waits)
+    answers.confirms.done(waits, waits)
     assert answers.take() == [BasicNack(1, True, True)]
 
 
 def test_what_is_safe_does_not_wait_for_a_lower_number_and_is_answered_once() -> None:
     answers = Answers()
     first, second, third = (answers.publish(due=1) for _ in range(3))
-    answers.confirms.done(second)
+    answers.confirms.done(second, second)
     assert answers.take() == [BasicAck(2, False)]
     answers.confirms.refused(third)
     assert answers.take() == [BasicNack(3, False, True)]
-    answers.confirms.done(first)
+    answers.confirms.done(first, first)
     assert answers.take() == [BasicAck(1, False)]
 
 
@@ -124,8 +124,8 @@ def test_nothing_follows_the_close() -> None:
     first, second = answers.publish(due=1), answers.publish(due=1)
     answers.confirms.close()
     assert answers.take() == [BasicAck(1, False)]
-    answers.confirms.done(second)
-    answers.confirms.done(first)
+    answers.confirms.done(second, second)
+    answers.confirms.done(first, first)
     answers.confirms.close()
     assert answers.take() == []
 
@@ -158,7 +158,7 @@ def test_each_number_is_answered_exactly_once_and_rightly(steps: list[tuple[str,
                 answers.confirms.refused(sequence)
                 refused.add(sequence)
             else:
-                answers.confirms.done(sequence)
+                answers.confirms.done(sequence, sequence)
         elif step == "write":
             answers.take()
             # What was never announced is answered when all before it is; everything else when it is settled.
@@ -166,7 +166,7 @@ def test_each_number_is_answered_exactly_once_and_rightly(steps: list[tuple[str,
             settled = {*range(1, first_due), *announced} - set(due)
             assert set(answers.answered) == settled
     for sequence in due:
-        answers.confirms.done(sequence)
+        answers.confirms.done(sequence, sequence)
     answers.take()
     assert answers.outstanding == []
     assert sorted(answers.answered) == list(range(1, answers.confirms.last + 1))

@@ -6,6 +6,7 @@ import random
 from tests.sim.disk import SimulatedDisk
 
 from warren.limits import PENDING_MESSAGE_SIZE, STORE_PENDING_SIZE_MAX
+from warren.model.confirmation import Confirmation
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
 from warren.store.disk import Sync
 from warren.store.message_store import MessageStore, StorePort
@@ -117,3 +118,35 @@ def test_it_may_be_behind_again_and_again() -> None:
         publisher.store.commit()
         publisher.disk.advance()
     assert publisher.port.told == ["behind", "caught up"] * 2
+
+
+class Publishing(Confirmation):
+    """Expects numbers, and is told of them in runs."""
+
+    def __init__(self) -> None:
+        self.expected: list[int] = []
+        self.runs: list[tuple[int, int]] = []
+
+    def expect(self, sequence: int) -> None:
+        self.expected.append(sequence)
+
+    def done(self, first: int, last: int) -> None:
+        self.runs.append((first, last))
+
+
+def test_numbers_that_follow_one_another_are_confirmed_at_once() -> None:
+    publisher = Publisher()
+    one, other = Publishing(), Publishing()
+    publisher.publish(1, 0)
+    for confirmation, number in (
+        (one, 1), (one, 2), (one, 2), (one, 3), (one, 7), (other, 8), (other, 9), (one, 10),
+    ):  # fmt: skip
+        publisher.store.confirm(confirmation, number)
+    assert (one.expected, other.expected) == ([1, 2, 3, 7, 10], [8, 9])
+    publisher.store.commit()
+    publisher.publish(1, 0)
+    publisher.store.confirm(one, 11)
+    publisher.disk.advance(2)
+    assert (one.runs, other.runs) == ([(1, 3), (7, 7), (10, 10)], [(8, 9)])
+    publisher.disk.advance()
+    assert one.runs[-1] == (11, 11)

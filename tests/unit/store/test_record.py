@@ -9,7 +9,7 @@ from warren.store.record import (
     checksum_seed,
     content_size,
     decode_message,
-    encode_message_head,
+    encode_message,
     encode_reference,
     first_reference,
     is_intact,
@@ -30,31 +30,36 @@ def message(content: bytes) -> StoredMessage:
     return made
 
 
+def encoded(content: bytes) -> bytes:
+    chunks: list[bytes] = []
+    encode_message(message(content), REFERENCES, SEED, chunks)
+    return b"".join(chunks)
+
+
 def test_a_reference_is_queue_and_position() -> None:
-    encoded = encode_reference(0x01020304, 0x05060708090A0B0C)
-    assert encoded == bytes(range(1, 13))
-    assert type(encoded) is bytes
+    reference = encode_reference(0x01020304, 0x05060708090A0B0C)
+    assert reference == bytes(range(1, 13))
+    assert type(reference) is bytes
     assert encode_reference(0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) == b"\xff" * 12
 
 
-def test_the_head_of_a_message_is_as_drawn() -> None:
-    head = encode_message_head(message(b"body"), REFERENCES, SEED)
+def test_a_message_is_as_drawn() -> None:
     body = (
         bytes.fromhex("0000010203040506 c3 ff 0007 00000003 00000002")
         + REFERENCES
         + b"\x02ex\x03key"
         + b"\x10\x00\x02"
+        + b"body"
     )
-    checksum = value((7).to_bytes(4, "big") + SALT + bytes((MESSAGE,)) + body + b"body")
-    size = (len(body) + 4).to_bytes(4, "big")
-    assert head == size + checksum.to_bytes(4, "big") + bytes((MESSAGE,)) + body
-    assert type(head) is bytes
+    checksum = value((7).to_bytes(4, "big") + SALT + bytes((MESSAGE,)) + body)
+    size = len(body).to_bytes(4, "big")
+    assert encoded(b"body") == size + checksum.to_bytes(4, "big") + bytes((MESSAGE,)) + body
 
 
 @pytest.mark.parametrize("content", [b"", b"x", bytes(70_000)])
 def test_what_was_encoded_is_decoded(content: bytes) -> None:
     original = message(content)
-    octets = b"before" + encode_message_head(original, REFERENCES, SEED) + content + b"behind"
+    octets = b"before" + encoded(content) + b"behind"
     size = message_record_size(original, REFERENCES)
     assert is_intact(octets, 6, SEED) == size == len(octets) - 12
     found = decode_message(octets, 6, size)
@@ -67,8 +72,9 @@ def test_what_was_encoded_is_decoded(content: bytes) -> None:
     assert (uint32(octets, second), uint64(octets, second + 4)) == (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 
 
-def test_one_octet_that_changed_is_noticed() -> None:
-    whole = encode_message_head(message(b"body"), REFERENCES, SEED) + b"body"
+@pytest.mark.parametrize("content", [b"body", bytes(5_000)])
+def test_one_octet_that_changed_is_noticed(content: bytes) -> None:
+    whole = encoded(content)
     for at in range(len(whole)):
         harmed = whole[:at] + bytes((whole[at] ^ 1,)) + whole[at + 1 :]
         assert not is_intact(harmed, 0, SEED)

@@ -54,8 +54,8 @@ class Promise(Confirmation):
     def expect(self, sequence: int) -> None:
         """It will hear of it."""
 
-    def done(self, sequence: int) -> None:
-        self.done_numbers.append(sequence)
+    def done(self, first: int, last: int) -> None:
+        self.done_numbers += range(first, last + 1)
 
 
 def published(body: bytes) -> StoredMessage:
