@@ -31,7 +31,10 @@ from warren.wire.methods import (
 ACK_EVERY = 100
 PREFETCH = 1_000
 KEPT_OF = 10  # one message of so many is kept when a backlog is thinned out
-THINNED = KEPT_OF * PREFETCH  # what one consumer gets that keeps so many
+# Kept by one consumer: RabbitMQ looks through them at each acknowledgement, and more consumers take longer to
+# fill the end of a prefetch.
+KEPT = 2_500
+THINNED = KEPT_OF * KEPT  # what one consumer gets that keeps so many
 SILENT_S_MAX = 60
 POLL_S = 0.02
 STEADY_S = 3.0  # a directory that does not change for so long
@@ -145,7 +148,7 @@ def thin_out(target: Target, queue: str, count: int) -> int:
     links = []
     for _ in range(count // THINNED):
         link = opened(target)
-        link.call(CHANNEL, BasicQos(prefetch_count=PREFETCH), BasicQosOk)
+        link.call(CHANNEL, BasicQos(prefetch_count=KEPT), BasicQosOk)
         take_nine_of_ten(link, queue)
         links.append(link)
     for link in links:

@@ -23,7 +23,7 @@ from warren.cli.perf.uri import parse_uri
 QUEUE = "backlog"
 SIZE = 1024
 MESSAGES_STEP = THINNED  # a backlog is a multiple of it, so that tens and hundreds come out even
-THINNED_MAX = 100_000  # RabbitMQ takes long to acknowledge them one by one
+THINNED_MAX = 300_000  # RabbitMQ takes long to acknowledge them one by one
 MEBIBYTE = 1 << 20
 RECOVERY_S_MAX = 300
 LINES = [
