@@ -37,7 +37,7 @@ KEPT = 2_500
 THINNED = KEPT_OF * KEPT  # what one consumer gets that keeps so many
 SILENT_S_MAX = 60
 POLL_S = 0.02
-STEADY_S = 3.0  # a directory that does not change for so long
+STEADY_S = 5.0  # a directory that does not change for so long: what is dead is looked at once a second
 STEADY_S_MAX = 30.0
 _BLOCK_BYTES = 512  # the unit of st_blocks, whatever the file system's own is
 
