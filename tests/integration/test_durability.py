@@ -126,3 +126,39 @@ def test_what_was_purged_and_expired_does_not_come_back(tmp_path: Path, config: 
         end(node, signal.SIGKILL)
     with started(tmp_path, config) as (_, channel):
         assert taken(channel, "plain") == [("kept", False)]
+
+
+def test_a_stop_and_a_start_keep_what_is_ready_what_is_out_and_their_order_exactly(
+    tmp_path: Path, config: Path
+) -> None:
+    # More than a queue has in memory, in two queues at once.
+    filling = "." * 100_000
+    count = 250
+    with started(tmp_path, config) as (node, channel):
+        channel.queue_bind("sorted", "amq.fanout", "")
+        for number in range(count):
+            properties = pika.BasicProperties(delivery_mode=2, priority=number % 3)
+            channel.basic_publish("amq.fanout", "", (str(number) + filling).encode(), properties)
+        ready = {
+            "plain": list(range(count)),
+            "sorted": sorted(range(count), key=lambda number: (-(number % 3), number)),
+        }
+        out = {}
+        for queue, order in ready.items():
+            tags = [channel.basic_get(queue)[0].delivery_tag for _ in range(60)]
+            for tag in tags[::2]:
+                channel.basic_ack(tag)
+            for tag in tags[1::4]:
+                channel.basic_nack(tag, requeue=True)
+            out[queue] = set(order[1:60:2])
+            ready[queue] = [number for number in order if number not in order[:60:2]]
+        # The broker has heard of all this, and of nothing else, when it stops.
+        channel.queue_declare("plain", passive=True)
+        assert node.stop() == 0
+    for _ in range(2):
+        with started(tmp_path, config) as (node, channel):
+            for queue, order in ready.items():
+                found = [(int(body.rstrip(".")), was_out) for body, was_out in taken(channel, queue)]
+                assert found == [(number, number in out[queue]) for number in order]
+            out = {queue: set(order) for queue, order in ready.items()}
+            assert node.stop() == 0
