@@ -92,7 +92,8 @@ class Metadata:
         self.index = meta.index
         reply = self._handlers[type(command)](command)
         try:
-            for event in self._events:
+            # While a log is replayed, nobody listens yet.
+            for event in self._events if self._listeners else ():
                 for listener in self._listeners_of(event):
                     listener(event)
         finally:

@@ -72,9 +72,14 @@ class Vhost:
         """`max-connections` or `max-queues`; None if there is no such limit."""
         return natural_limit(self.limits, name)
 
+    @property
+    def has_policies(self) -> bool:
+        """True if there is any policy or operator policy."""
+        return bool(self.policies.by_name or self.operator_policies.by_name)
+
     def policies_of(self, name: str, kind: str) -> tuple[Policy | None, Policy | None]:
         """The policy and the operator policy of `name`, an `exchange` or a queue of that kind."""
-        if not self.policies.by_name and not self.operator_policies.by_name:
+        if not self.has_policies:
             return _NO_POLICIES
         return self.policies.match(name, kind), self.operator_policies.match(name, kind)
 

@@ -26,8 +26,15 @@ from warren.metadata.events import (
 )
 from warren.metadata.machine import Metadata
 from warren.metadata.policies import Policy
-from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
-from warren.model.arguments import Definition, QueueSettings, exchange_alternate, queue_settings
+from warren.metadata.records import NO_ARGUMENTS, BindingRecord, ExchangeRecord, QueueRecord
+from warren.model.arguments import (
+    DEFAULT_SETTINGS,
+    Arguments,
+    Definition,
+    QueueSettings,
+    exchange_alternate,
+    queue_settings,
+)
 from warren.routing.exchange import Binding, ExchangeSettings
 from warren.routing.router import Router
 from warren.routing.types import exchange_type
@@ -88,7 +95,17 @@ class LiveParts(Generic[Q]):
 class Topology(Generic[Q]):
     """Makes and removes what lives in a vhost as the metadata says."""
 
-    __slots__ = ("_metadata", "_missed", "_parts", "is_closed", "later", "queues", "router", "vhost")
+    __slots__ = (
+        "_latest",
+        "_metadata",
+        "_missed",
+        "_parts",
+        "is_closed",
+        "later",
+        "queues",
+        "router",
+        "vhost",
+    )
 
     def __init__(self, metadata: Metadata, vhost: str, parts: LiveParts[Q]) -> None:
         self._metadata = metadata
@@ -99,6 +116,8 @@ class Topology(Generic[Q]):
         self.later = parts.later
         # True when nothing of it lives any more, or is made.
         self.is_closed = False
+        # What the arguments of the queue before came to: after a restart, many share them.
+        self._latest: tuple[Arguments, QueueSettings] = (NO_ARGUMENTS, DEFAULT_SETTINGS)
         # What was heard while things are made that were there before; None when all of them are.
         self._missed: list[Event] | None = []
         metadata.listen(self._heed, vhost=vhost)
@@ -214,7 +233,15 @@ class Topology(Generic[Q]):
                 self.queues[queue.name].apply_settings(settings)
 
     def _settings(self, record: QueueRecord) -> QueueSettings:
-        return queue_settings(record.arguments, *self._definitions(record.name, record.kind))
+        vhost = self._metadata.vhost(self.vhost)
+        assert vhost is not None
+        if vhost.has_policies:
+            return queue_settings(record.arguments, *self._definitions(record.name, record.kind))
+        arguments, settings = self._latest
+        if record.arguments is not arguments:
+            settings = queue_settings(record.arguments)
+            self._latest = record.arguments, settings
+        return settings
 
     def _alternate(self, record: ExchangeRecord) -> str | None:
         return exchange_alternate(record.arguments, *self._definitions(record.name, "exchange"))

@@ -149,3 +149,15 @@ def test_a_vhost_removed_ends_its_queues(live: LiveVhost) -> None:
     live.topology.close()
     assert queue.is_deleted
     assert live.queues == {}
+
+
+def test_queues_with_the_same_arguments_share_what_they_come_to(live: LiveVhost) -> None:
+    arguments = {"x-max-length": 5}
+    for name, each in (("q1", arguments), ("q2", arguments), ("q3", {"x-max-length": 6}), ("q4", {})):
+        live.apply(DeclareQueue(vhost="v", name=name, arguments=each))
+    settings = [queue.settings for queue in live.queues.values()]
+    assert settings[0] is settings[1]
+    assert [each.length_max for each in settings] == [5, 5, 6, None]
+    live.apply(SetPolicy(vhost="v", name="p", pattern="q2", definition={"max-length": 4}))
+    live.apply(DeclareQueue(vhost="v", name="q22", arguments=arguments))
+    assert [queue.settings.length_max for queue in live.queues.values()] == [5, 4, 6, None, 4]
