@@ -33,7 +33,7 @@ PREFETCH = 1_000
 KEPT_OF = 10  # one message of so many is kept when a backlog is thinned out
 # Kept by one consumer: RabbitMQ looks through them at each acknowledgement, and more consumers take longer to
 # fill the end of a prefetch.
-KEPT = 2_500
+KEPT = 500
 THINNED = KEPT_OF * KEPT  # what one consumer gets that keeps so many
 SILENT_S_MAX = 60
 POLL_S = 0.02
