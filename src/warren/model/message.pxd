@@ -24,6 +24,9 @@ cpdef StoredMessage new_stored_message(bytes address, bytes property_list, bytes
 @cython.locals(stored=StoredMessage)
 cpdef StoredMessage spilled(Message message)
 
+@cython.locals(address=bytes, property_list=bytes, light=StoredMessage)
+cpdef StoredMessage lightened(StoredMessage message, StoredMessage like)
+
 cpdef Py_ssize_t body_size_of(Message message)
 
 @cython.locals(high=int64_t)

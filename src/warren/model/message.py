@@ -22,6 +22,8 @@ HAS_HEADERS = 2
 HAS_EXPIRATION = 4
 # A transient message that has a place on the disk, because its queue has no room for it in memory.
 SPILLED = 8
+# A persistent message without its content, which only the disk has, at its location.
+LIGHT = 16
 
 NO_PROPERTIES = b"\0\0"
 # What the content ends with, and is when the body is empty.
@@ -158,6 +160,22 @@ def spilled(message: Message) -> StoredMessage:
     stored.flags = message.flags | SPILLED
     stored.priority = message.priority
     return stored
+
+
+def lightened(message: StoredMessage, like: StoredMessage) -> StoredMessage:
+    """`message`, which is written, without its content; it shares with `like` what is equal in both."""
+    address, property_list = message.address, message.property_list
+    light = new_stored_message(
+        like.address if address == like.address else address,
+        like.property_list if property_list == like.property_list else property_list,
+        BODY_END,
+        published_at_of(message),
+    )
+    light.flags = message.flags | LIGHT
+    light.priority = message.priority
+    light.location = message.location
+    light.references = 1
+    return light
 
 
 def body_size_of(message: Message) -> int:

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 from warren.model.confirmation cimport Confirmation
 from warren.model.message cimport Message, body_size_of
 from warren.queues.consumers cimport ConsumerSet
+from warren.queues.handed_out cimport HandedOut
 from warren.queues.queue cimport Consumer, Delivery, Queue, QueueHost
 from warren.queues.ready cimport Ready
 
@@ -34,6 +35,7 @@ cdef class ClassicQueue(Queue):
     cdef int64_t _used_at
     cdef int64_t _expires_ms
     cdef int64_t _attempts_max
+    cdef HandedOut _handed_out
     cdef readonly str name
     cdef readonly str vhost_name
     cdef readonly object settings
@@ -48,7 +50,7 @@ cdef class ClassicQueue(Queue):
     cdef _keep(self, Message message)
     @cython.locals(ready=Ready, consumer=Consumer)
     cpdef pump(self)
-    @cython.locals(delivery=Delivery)
+    @cython.locals(delivery=Delivery, handed_out=HandedOut)
     cpdef Delivery get(self)
     cpdef acknowledge(self, Delivery delivery)
     @cython.locals(deadline=int64_t)
@@ -56,6 +58,7 @@ cdef class ClassicQueue(Queue):
     cpdef reject(self, Delivery delivery)
     cpdef consumer_ready(self, Consumer consumer)
     cpdef unpark(self, Consumer consumer)
+    @cython.locals(handed_out=HandedOut)
     cdef _hand_out(self, Consumer consumer, Delivery delivery)
     cdef _count_out(self, Delivery delivery)
     cdef _count_back(self, Delivery delivery)
@@ -64,6 +67,7 @@ cdef class ClassicQueue(Queue):
     @cython.locals(ready=Ready, delivery=Delivery)
     cdef _drop_overflow(self)
     cdef _bury(self, Message message, str reason)
+    cdef _bury_delivery(self, Delivery delivery, str reason)
     cdef _wake_by(self, int64_t when)
     @cython.locals(when=int64_t, unused_until=int64_t)
     cdef _schedule(self)

@@ -14,6 +14,7 @@ from warren.model.arguments import Overflow, QueueSettings
 from warren.model.confirmation import Confirmation
 from warren.model.message import HAS_EXPIRATION, PERSISTENT, Message, body_size_of
 from warren.queues.consumers import ConsumerSet
+from warren.queues.handed_out import HandedOut
 from warren.queues.kept import KeptReady
 from warren.queues.priority import PriorityReady
 from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, Queue, QueueHost
@@ -32,7 +33,7 @@ class ClassicQueue(Queue):
     """A queue whose messages live on this node, in memory."""
 
     __slots__ = (
-        "_attempts_max", "_consumers", "_expires_ms", "_host", "_length_max", "_octets_max",
+        "_attempts_max", "_consumers", "_expires_ms", "_handed_out", "_host", "_length_max", "_octets_max",
         "_ready", "_refuses", "_sole", "_ttl_ms", "_used_at", "_wake_when", "acknowledged_count",
         "delivered_count", "is_auto_delete", "is_deleted", "name", "owner", "published_count",
         "redelivered_count", "settings", "unacked_count", "unacked_octets", "vhost_name",
@@ -59,6 +60,8 @@ class ClassicQueue(Queue):
         self._consumers = ConsumerSet(is_single_active=settings.single_active_consumer)
         self._sole: Consumer | None = None
         self._ready = self._made_ready(lambda _: Ready())
+        # None while none of its messages is kept.
+        self._handed_out: HandedOut | None = None
         self.apply_settings(settings)
 
     def apply_settings(self, settings: QueueSettings) -> None:
@@ -84,6 +87,7 @@ class ClassicQueue(Queue):
             return KeptReady(stores, stores.persistent.lane(number, level) if number else None)
 
         self._ready = self._made_ready(make_level)
+        self._handed_out = HandedOut(stores) if number else None
 
     def restore(self, level: int, found: Found) -> None:
         """Have what a store has kept of priority `level`."""
@@ -200,6 +204,9 @@ class ClassicQueue(Queue):
             return None
         delivery = self._ready.pop(self)
         self._count_out(delivery)
+        handed_out = self._handed_out
+        if handed_out is not None and self.unacked_octets > handed_out.stores.queue_memory_max:
+            handed_out.add(delivery)
         return delivery
 
     def acknowledge(self, delivery: Delivery) -> None:
@@ -218,8 +225,7 @@ class ClassicQueue(Queue):
         delivery.attempts += 1
         delivery.consumer = None
         if self._attempts_max >= 0 and delivery.attempts > self._attempts_max:
-            self._bury(delivery.message, "delivery_limit")
-            self._ready.settled(delivery)
+            self._bury_delivery(delivery, "delivery_limit")
             return
         deadline = self._ready.push_back(delivery, self._ttl_ms)
         if deadline >= 0:
@@ -230,9 +236,7 @@ class ClassicQueue(Queue):
     def reject(self, delivery: Delivery) -> None:
         """`delivery` dies, rejected."""
         self._count_back(delivery)
-        if not self.is_deleted:
-            self._bury(delivery.message, "rejected")
-        self._ready.settled(delivery)
+        self._bury_delivery(delivery, "rejected")
 
     def check_consumer(self, consumer: Consumer) -> None:
         """AccessRefused if `consumer` would be exclusive beside others, or beside an exclusive one."""
@@ -320,17 +324,21 @@ class ClassicQueue(Queue):
         self._count_out(delivery)
         delivery.consumer = consumer
         consumer.deliver(delivery)
+        handed_out = self._handed_out
+        if handed_out is not None and self.unacked_octets > handed_out.stores.queue_memory_max:
+            handed_out.add(delivery)
+            handed_out.shrink()
 
     def _count_out(self, delivery: Delivery) -> None:
         self.delivered_count += 1
         self.unacked_count += 1
-        self.unacked_octets += body_size_of(delivery.message)
+        self.unacked_octets += delivery.octets
         if delivery.attempts:
             self.redelivered_count += 1
 
     def _count_back(self, delivery: Delivery) -> None:
         self.unacked_count -= 1
-        self.unacked_octets -= body_size_of(delivery.message)
+        self.unacked_octets -= delivery.octets
 
     def _is_full_for(self, message: Message) -> bool:
         """True if `message` would be one too many."""
@@ -354,6 +362,12 @@ class ClassicQueue(Queue):
     def _bury(self, message: Message, reason: str) -> None:
         if self.settings.dead_letter_exchange is not None:
             self._host.dead_letter(self, message, reason)
+
+    def _bury_delivery(self, delivery: Delivery, reason: str) -> None:
+        """`delivery` dies."""
+        if self.settings.dead_letter_exchange is not None and not self.is_deleted:
+            self._host.dead_letter(self, self._ready.whole(delivery.message), reason)
+        self._ready.settled(delivery)
 
     def _wake_by(self, when: int) -> None:
         """Be woken at `when` at the latest."""

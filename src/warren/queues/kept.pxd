@@ -12,6 +12,7 @@ from warren.store.stores cimport Stores
 
 cdef int _PERSISTENT
 cdef int _SPILLED
+cdef int _LIGHT
 cdef Py_ssize_t _READ_AHEAD_SIZE
 cdef Py_ssize_t _GAP_MAX
 cdef int _OVERHEAD_SHIFT
@@ -35,6 +36,8 @@ cdef class KeptReady(Ready):
     cpdef Message drop(self)
     @cython.locals(delivery=Delivery, end=uint64_t, paged=PagedRow, recent=Ring)
     cpdef clear(self)
+    @cython.locals(stored=StoredMessage, read=StoredMessage)
+    cpdef Message whole(self, Message message)
     cdef bint _takes_too_much(self) except -1
     @cython.locals(message=Message)
     cdef Message _pop_first(self)
@@ -57,6 +60,8 @@ cdef class KeptReady(Ready):
     cdef _unload(self)
     @cython.locals(recent=Ring, place=Py_ssize_t)
     cdef bint _holds(self, uint64_t position) except -1
+    @cython.locals(delivery=Delivery)
+    cdef _read_returned(self)
     @cython.locals(message=Message)
     cdef Message _take(self, uint64_t position)
     @cython.locals(recent=Ring, location=uint64_t)

@@ -16,7 +16,7 @@ and when there is nothing in the row, `_recent` becomes the ring. Positions grow
 from warren.errors import ConnectionForced
 from warren.limits import PAGED_GAP_MAX, READ_AHEAD_SIZE
 from warren.model.confirmation import Confirmation
-from warren.model.message import PERSISTENT, SPILLED, Message, StoredMessage, body_size_of, spilled
+from warren.model.message import LIGHT, PERSISTENT, SPILLED, Message, StoredMessage, body_size_of, spilled
 from warren.model.ring import Ring
 from warren.queues.paging import PagedRow
 from warren.queues.queue import Delivery, Queue
@@ -28,10 +28,12 @@ from warren.store.stores import Stores
 
 _PERSISTENT = PERSISTENT
 _SPILLED = SPILLED
+_LIGHT = LIGHT
 _READ_AHEAD_SIZE = READ_AHEAD_SIZE
 _GAP_MAX = PAGED_GAP_MAX
 # What a message takes in memory beside its body: shifted by so much, 128 octets.
 _OVERHEAD_SHIFT = 7
+_UNREADABLE = "a message cannot be read from the disk"
 
 
 class KeptReady(Ready):
@@ -80,6 +82,8 @@ class KeptReady(Ready):
 
     def pop(self, queue: Queue) -> Delivery:
         """Take the first message out of `queue`. Only while `count` is not 0."""
+        if self._returned:
+            self._read_returned()
         delivery = Ready.pop(self, queue)
         flags = delivery.message.flags
         if flags & self._kept:
@@ -101,6 +105,20 @@ class KeptReady(Ready):
         self._release(message, position)
         return message
 
+    def whole(self, message: Message) -> Message:
+        """`message`, which was handed out, with its content. ConnectionForced if that cannot be read."""
+        if not message.flags & _LIGHT:
+            return message
+        stored: StoredMessage = message  # type: ignore[assignment]
+        try:
+            read = self._stores.persistent.reader().read(stored.location)
+        except OSError:
+            read = None
+        if read is None:
+            # Whoever looks after the disk was told: this queue will be built anew.
+            raise ConnectionForced(_UNREADABLE)
+        return read
+
     def settled(self, delivery: Delivery) -> None:
         """`delivery`, taken out before, will not come back."""
         self._release(delivery.message, delivery.position)
@@ -114,6 +132,7 @@ class KeptReady(Ready):
         """Take the first message out for good, handed out before or not. Only while `count` is not 0."""
         if not self._returned:
             return self.pop_message()
+        self._read_returned()
         position = self._first_returned()
         message = Ready.drop(self)
         self._release(message, position)
@@ -179,7 +198,7 @@ class KeptReady(Ready):
 
     def _pop_first(self) -> Message:
         if not self._places.count:
-            raise ConnectionForced("a message cannot be read from the disk")
+            raise ConnectionForced(_UNREADABLE)
         message = Ready._pop_first(self)
         if self._paged is not None and not self._places.count:
             self._refill()
@@ -293,9 +312,16 @@ class KeptReady(Ready):
         place = position - self._recent_base
         return place < recent.count and recent.get(place) is not None
 
+    def _read_returned(self) -> None:
+        """Have the first message that came back whole, while it is there still."""
+        delivery: Delivery = self._returned[self._first_returned()]  # type: ignore[index]
+        delivery.message = self.whole(delivery.message)
+
     def _take(self, position: int) -> Message | None:
         if self._paged is None or position < self._base + self._places.count:
             message = Ready._take(self, position)
+            if message is not None:
+                message = self.whole(message)
         else:
             message = self._take_behind(position)
             self.count -= 1
@@ -325,7 +351,10 @@ class KeptReady(Ready):
     def _release(self, message: Message, position: int) -> None:
         if message.flags & self._kept:
             stored: StoredMessage = message  # type: ignore[assignment]
-            self._stores.persistent.release(stored, self._lane, position)
+            if message.flags & _LIGHT:
+                self._stores.persistent.release_at(stored.location, self._lane, position)
+            else:
+                self._stores.persistent.release(stored, self._lane, position)
         elif message.flags & _SPILLED:
             self._unspill(message)
 

@@ -40,13 +40,15 @@ class PriorityReady(Ready):
     def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
         """Put `delivery` back to its place among those of its priority."""
         deadline = self._level(delivery.message).push_back(delivery, ttl_ms)
-        self._count(delivery.message, 1)
+        self.count += 1
+        self.octets += delivery.octets
         return deadline
 
     def pop(self, queue: Queue) -> Delivery:
         """Take the first message of the highest priority out. Only while `count` is not 0."""
         delivery = self._top().pop(queue)
-        self._count(delivery.message, -1)
+        self.count -= 1
+        self.octets -= delivery.octets
         return delivery
 
     def is_fresh(self) -> bool:
@@ -92,6 +94,10 @@ class PriorityReady(Ready):
                 level.clear()
         self.count = 0
         self.octets = 0
+
+    def whole(self, message: Message) -> Message:
+        """`message`, which was handed out, with its content."""
+        return self._level(message).whole(message)
 
     def settled(self, delivery: Delivery) -> None:
         """`delivery`, taken out before, will not come back."""

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from warren.model.confirmation cimport Confirmation
-from warren.model.message cimport Message
+from warren.model.message cimport Message, body_size_of
 
 
 cdef class Consumer:
@@ -21,9 +21,10 @@ cdef class Consumer:
 @cython.freelist(64)
 cdef class Delivery:
     cdef readonly Queue queue
-    cdef readonly Message message
+    cdef public Message message
     cdef readonly uint64_t position
     cdef public uint32_t attempts
+    cdef readonly uint32_t octets
     cdef public int64_t delivered_at
     cdef public Consumer consumer
 

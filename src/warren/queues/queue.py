@@ -6,7 +6,7 @@ routing the dead, waking up later, and being deleted.
 """
 
 from warren.model.confirmation import Confirmation
-from warren.model.message import Message
+from warren.model.message import Message, body_size_of
 
 # What `publish` answers.
 ACCEPTED = 0
@@ -46,11 +46,13 @@ class Consumer:
 class Delivery:
     """A message between its queue and its settling: who got it, and where in the queue it belongs."""
 
-    __slots__ = ("attempts", "consumer", "delivered_at", "message", "position", "queue")
+    __slots__ = ("attempts", "consumer", "delivered_at", "message", "octets", "position", "queue")
 
     def __init__(self, queue: "Queue", message: Message, position: int, attempts: int) -> None:
         self.queue = queue
         self.message = message
+        # Of its body, which `message` may be without: see `HandedOut`.
+        self.octets = body_size_of(message)
         self.position = position
         # How often it was handed out before this time.
         self.attempts = attempts
@@ -63,6 +65,7 @@ def new_delivery(queue: "Queue", message: Message, position: int) -> Delivery:
     delivery: Delivery = Delivery.__new__(Delivery)
     delivery.queue = queue
     delivery.message = message
+    delivery.octets = body_size_of(message)
     delivery.position = position
     delivery.attempts = 0
     delivery.delivered_at = 0

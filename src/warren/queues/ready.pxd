@@ -26,6 +26,7 @@ cdef class Ready:
     cpdef Delivery pop(self, Queue queue)
     cpdef bint is_fresh(self) except -1
     cpdef Message pop_message(self)
+    cpdef Message whole(self, Message message)
     cpdef settled(self, Delivery delivery)
     cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
     cpdef restore(self, int level, object found, int64_t ttl_ms)
@@ -34,7 +35,7 @@ cdef class Ready:
     cpdef shrink(self)
     @cython.locals(message=Message, places=Ring)
     cdef Message _pop_first(self)
-    @cython.locals(message=Message)
+    @cython.locals(delivery=Delivery)
     cpdef Message drop(self)
     @cython.locals(delivery=Delivery)
     cpdef Message first(self)
@@ -47,7 +48,7 @@ cdef class Ready:
     cdef Delivery _pop_returned(self)
     cdef object _first_returned(self)
     cdef bint _holds(self, uint64_t position) except -1
-    @cython.locals(message=Message)
+    @cython.locals(message=Message, delivery=Delivery)
     cdef Message _take(self, uint64_t position)
     cdef _trim(self)
     @cython.locals(own=int64_t)

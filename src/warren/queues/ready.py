@@ -73,7 +73,7 @@ class Ready:
         heappush(self._returned_order, position)
         self.count += 1
         message = delivery.message
-        self.octets += body_size_of(message)
+        self.octets += delivery.octets
         if message.flags & _HAS_EXPIRATION:
             deadline = self._deadline(message, ttl_ms)
             self._note_deadline(deadline, position)
@@ -85,7 +85,7 @@ class Ready:
         if self._returned:
             self.count -= 1
             delivery = self._pop_returned()
-            self.octets -= body_size_of(delivery.message)
+            self.octets -= delivery.octets
             return delivery
         position = self._base
         return new_delivery(queue, self._pop_first(), position)
@@ -97,6 +97,10 @@ class Ready:
     def pop_message(self) -> Message:
         """Take the first message out for good. Only while `count` is not 0, and `is_fresh`."""
         return self._pop_first()
+
+    def whole(self, message: Message) -> Message:
+        """`message`, which was handed out, with its content."""
+        return message
 
     def settled(self, delivery: Delivery) -> None:
         """`delivery`, taken out before, will not come back."""
@@ -129,12 +133,12 @@ class Ready:
         if not self._returned:
             return self.pop_message()
         self.count -= 1
-        message = self._pop_returned().message
-        self.octets -= body_size_of(message)
-        return message
+        delivery = self._pop_returned()
+        self.octets -= delivery.octets
+        return delivery.message
 
     def first(self) -> Message:
-        """The message that `pop` would take. Only while `count` is not 0."""
+        """The message that `pop` would take, perhaps without its content. Only while `count` is not 0."""
         if self._returned:
             return self._returned[self._first_returned()].message
         return self._places.get(0)  # type: ignore[return-value]
@@ -212,12 +216,13 @@ class Ready:
         """Take the message at `position` out of the middle; None if it cannot be read any more."""
         self.count -= 1
         if position < self._base:
-            message: Message = self._returned.pop(position).message  # type: ignore[union-attr]
+            delivery: Delivery = self._returned.pop(position)  # type: ignore[union-attr]
             if not self._returned:
                 self._forget_order()
-        else:
-            message = self._places.take(position - self._base)  # type: ignore[assignment]
-            self._trim()
+            self.octets -= delivery.octets
+            return delivery.message
+        message: Message = self._places.take(position - self._base)  # type: ignore[assignment]
+        self._trim()
         self.octets -= body_size_of(message)
         return message
 
