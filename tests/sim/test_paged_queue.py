@@ -198,6 +198,8 @@ class Simulation:
 
     def settle_disks(self) -> None:
         for store, disk in ((self.stores.persistent, self.disk), (self.stores.transient, self.erased)):
+            # A store that waits for nothing may have files to let go of, and has said so.
+            store.commit()
             while not store.is_idle or disk.is_busy:
                 disk.advance()
                 store.commit()

@@ -58,4 +58,4 @@ def test_all_of_it_is_one_number_when_the_last_gap_closes(seed: int) -> None:
     positions = Positions()
     for position in order:
         positions.add(position, position + 1)
-    assert (positions.low, positions._pages) == (9_000, {})
+    assert (positions.low, positions.runs()) == (9_000, [(0, 9_000)])
