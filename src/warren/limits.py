@@ -187,6 +187,9 @@ PAGED_BLOCK_SIZE = 1_024
 # Positions of settled messages that are bridged in such a block; a new one takes as much as some 25 places.
 PAGED_GAP_MAX = 32
 
+# Records that are looked at in one go when a store is opened: a millisecond, in which the loop cannot run.
+SCANNED_AT_ONCE = 1_000
+
 # --- journal ------------------------------------------------------------------------------------
 # What the metadata's log grows to, unless the metadata itself is larger, before it is written anew without
 # what is over: a start reads so much at most for nothing.

@@ -154,7 +154,10 @@ class _Reading:
         at = HEAD_SIZE
         batch = encode(BATCH, b"", segment.seed)
         while True:
-            at = self._scan.take_all(segment, octets, at)
+            start = at
+            at = self._scan.take_some(segment, octets, at)
+            if at > start:
+                continue
             size = is_intact(octets, at, segment.seed)
             if size:
                 # A damaged one is kept as it is: it never counts as dead.

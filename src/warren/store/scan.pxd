@@ -44,7 +44,7 @@ cdef class Scan:
     cdef uint64_t _level
 
     @cython.locals(size=Py_ssize_t)
-    cpdef Py_ssize_t take_all(self, Segment segment, bytes octets, Py_ssize_t at) except -1
+    cpdef Py_ssize_t take_some(self, Segment segment, bytes octets, Py_ssize_t at) except -1
 
     @cython.locals(kind=cython.int, begin=Py_ssize_t, key=uint64_t, first=uint64_t, lane=LaneScan)
     cpdef take(self, Segment segment, bytes octets, Py_ssize_t at, Py_ssize_t size)

@@ -2,6 +2,7 @@
 
 from array import array
 
+from warren.limits import SCANNED_AT_ONCE
 from warren.model.message import BODY_END, HAS_EXPIRATION
 from warren.store.found import Found
 from warren.store.lane import Lane
@@ -75,14 +76,18 @@ class Scan:
         self._queue = 0
         self._level = 0
 
-    def take_all(self, segment: Segment, octets: bytes, at: int) -> int:
-        """Take note of the intact records of `segment` from `at` on; answers where a SEAL is, or none."""
-        while True:
+    def take_some(self, segment: Segment, octets: bytes, at: int) -> int:
+        """Take note of intact records of `segment` from `at` on; answers where it stopped.
+
+        That is at a SEAL, at what is no such record, or after so many that others must have their turn.
+        """
+        for _ in range(SCANNED_AT_ONCE):
             size = is_intact(octets, at, segment.seed)
             if not size or octets[at + 8] == _SEAL:
-                return at
+                break
             self.take(segment, octets, at, size)
             at += size
+        return at
 
     def take(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
         """Take note of the intact record of `size` octets at `at` in `octets`, all of `segment`."""
