@@ -10,26 +10,34 @@ from collections.abc import Callable
 class Credit:
     """Whether publishers may go on, and those who wait until they may."""
 
-    __slots__ = ("_debts", "_is_calling", "_later", "_waiting", "is_spent")
+    __slots__ = (
+        "_debts", "_debts_of_all", "_is_calling", "_later", "_waiting", "is_spent", "is_spent_for_all",
+    )  # fmt: skip
 
     def __init__(self, later: Callable[[Callable[[int], None]], None]) -> None:
         # Has an action called with the time (ms) in a turn of its own.
         self._later = later
         self._waiting: deque[Callable[[int], None]] = deque()
         self._is_calling = False
-        # How many stores have enough to do.
+        # How many stores have enough to do, and how many of them take messages that are not persistent.
         self._debts = 0
-        # Asked for each message.
+        self._debts_of_all = 0
+        # Asked for each message; and whether also those wait who publish nothing persistent.
         self.is_spent = False
+        self.is_spent_for_all = False
 
-    def spend(self) -> None:
-        """A store has enough to do: whoever publishes from now on is to wait."""
+    def spend(self, *, for_all: bool = True) -> None:
+        """A store has enough to do: whoever publishes (if not `for_all`: what is persistent) waits."""
         self._debts += 1
+        self._debts_of_all += for_all
         self.is_spent = True
+        self.is_spent_for_all = self._debts_of_all > 0
 
-    def renew(self) -> None:
+    def renew(self, *, for_all: bool = True) -> None:
         """A store can take more; if all can, those who wait go on, one in each turn."""
         self._debts -= 1
+        self._debts_of_all -= for_all
+        self.is_spent_for_all = self._debts_of_all > 0
         if not self._debts:
             self.is_spent = False
             self._call()

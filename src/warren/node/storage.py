@@ -155,6 +155,7 @@ class Storage:
     def _erased(self, path: Path, port: "_LoopPort") -> _Shelf:
         """A store in `path` for what no start reads."""
         path.mkdir(exist_ok=True)
+        port.is_transient = True
         disk = DirectoryDisk(path, self._loop, self._spilling, guard=port.guard, is_synced=False)
         try:
             store = port.store = open_erased(disk, port, random_octets)
@@ -294,6 +295,8 @@ class _LoopPort(StorePort):
         # Of the virtual host, once it lives.
         self.credit: Credit | None = None
         self._is_behind = False
+        # True for the store of messages that are not persistent.
+        self.is_transient = False
         self.is_full = False
         # True when the store is let go: whatever it still does is of no interest.
         self.is_over = False
@@ -319,12 +322,12 @@ class _LoopPort(StorePort):
     def is_behind(self) -> None:
         if self.credit is not None and not self._is_behind:
             self._is_behind = True
-            self.credit.spend()
+            self.credit.spend(for_all=self.is_transient)
 
     def has_caught_up(self) -> None:
         if self.credit is not None and self._is_behind:
             self._is_behind = False
-            self.credit.renew()
+            self.credit.renew(for_all=self.is_transient)
 
     def unreadable(self, error: OSError | SegmentError) -> None:
         self._fail(error)

@@ -205,7 +205,7 @@ class Channel:
             index = (octets[at] << 24) | (octets[at + 1] << 16) | (octets[at + 2] << 8) | octets[at + 3]
             self._method_index = index
             if index == _PUBLISH:
-                if self._throttle.reason or self._throttle.credit.is_spent:
+                if self._throttle.reason or (self._throttle.credit.is_spent and self._waits_for_disk()):
                     self._throttle.hold_publisher(self._host.now)
                     self._hold(reader)
                 else:
@@ -219,6 +219,10 @@ class Channel:
                 self._dispatch(decode_method(reader.payload()))
         else:
             raise FrameError(f"{frame_octets(kind, reader.payload())}: unknown_frame", method_index=0)
+
+    def _waits_for_disk(self) -> bool:
+        """True if what is published here waits while credit is spent: not what no disk is to keep."""
+        return self._publisher.has_persistent or self._throttle.credit.is_spent_for_all
 
     def _handle_later(self, reader: FrameReader) -> None:
         """A frame for a channel that is closing, waiting, or holding frames already."""

@@ -41,6 +41,7 @@ cdef class Publisher:
     cdef public object check_properties
     cdef public Confirms confirms
     cdef public object transaction
+    cdef readonly bint has_persistent
     cdef public int64_t size_max
     cdef int _due
     cdef bytes _address

@@ -66,7 +66,7 @@ class Publisher:
         "_address", "_admit", "_admitted_generation", "_assembled", "_body_size", "_channel_number", "_due",
         "_has_copies", "_is_admitted", "_is_mandatory", "_known", "_open_exchange", "_open_exchanges",
         "_outbox", "_property_list", "_received", "_route", "_scan", "_vhost", "check_properties",
-        "confirms", "size_max", "transaction",
+        "confirms", "has_persistent", "size_max", "transaction",
     )  # fmt: skip
 
     def __init__(
@@ -75,6 +75,8 @@ class Publisher:
         self._vhost = vhost
         self._outbox = outbox
         self._channel_number = channel_number
+        # Something persistent was published.
+        self.has_persistent = False
         # Raises unless this user may publish to this address; True if to any other of its exchange, too.
         # Asked again when anything has changed.
         self._admit = admit
@@ -245,6 +247,7 @@ class Publisher:
         flags = 0
         if scan.delivery_mode == 2:
             flags = _PERSISTENT
+            self.has_persistent = True
         elif scan.delivery_mode > 2:
             raise PreconditionFailed(f"invalid message: {{delivery_mode_unknown,{scan.delivery_mode}}}")
         if scan.priority > 0:

@@ -18,7 +18,7 @@ cdef int64_t _MESSAGE_OVERHEAD
 cdef class MessageStore:
     cdef object _disk
     cdef Log _log
-    cdef dict _segments
+    cdef readonly dict segments
     cdef object _port
     cdef Reader _reader
     cdef bint _is_announced

@@ -84,13 +84,14 @@ class MessageStore:
         "_asked_first", "_asked_last", "_asking", "_batch_waiting", "_compaction", "_dead", "_dead_seen",
         "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed", "_last", "_last_references",
         "_log", "_on_closed", "_pending", "_pending_references", "_pending_size", "_port", "_reader",
-        "_retried", "_runs", "_segments", "_waiting", "failure", "lanes", "written",
+        "_retried", "_runs", "_waiting", "failure", "lanes", "segments", "written",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
         self._disk = disk
         self._log = log
-        self._segments = log.segments
+        # Number -> segment, with those whose files are gone while somebody names them.
+        self.segments = log.segments
         self._port = port
         self._reader = Reader(disk, log.segments, port.unreadable)
         # True while the port knows that there is something to commit.
@@ -179,7 +180,7 @@ class MessageStore:
 
     def release_at(self, location: int, lane: Lane, position: int) -> None:
         """`lane` is done with the message at `position`, which nobody has read back from `location`."""
-        segment = self._segments[location >> _SEGMENT_SHIFT]
+        segment = self.segments[location >> _SEGMENT_SHIFT]
         self._leave(location, segment.live_octets // segment.live)
         self._finish(lane, position)
 
@@ -213,9 +214,9 @@ class MessageStore:
     def tend(self) -> None:
         """Begin to give back disk, if much is taken by what nobody needs: ask for it now and then."""
         if self._compaction is None and not self._is_closed and self._on_closed is None:
-            segment = worth_moving(self._segments.values())
+            segment = worth_moving(self.segments.values())
             if segment is not None:
-                self._compaction = Compaction(segment, self._disk, self._segments, self.lanes)
+                self._compaction = Compaction(segment, self._disk, self.segments, self.lanes)
                 if not self._is_announced:
                     self._announce()
 
@@ -330,7 +331,7 @@ class MessageStore:
         log.append_parts(REACHED, reached)
         # What does not fit into one segment stands in two: both must not go before it is written anew.
         for number in range(begun, log.last.number + 1) if lanes else ():
-            self._segments[number].lanes.update(lanes)
+            self.segments[number].lanes.update(lanes)
 
     def _retire_dead(self, runs: list[bytes], reached: list[bytes]) -> list[Lane]:
         """Let the dead segments go, and add the state that stands in them to `runs` and `reached`.
@@ -355,7 +356,7 @@ class MessageStore:
 
     def _leave(self, location: int, octets: int) -> None:
         """A queue is done with a message of `octets` that it has at `location`."""
-        segment = self._segments[location >> _SEGMENT_SHIFT]
+        segment = self.segments[location >> _SEGMENT_SHIFT]
         at = location - (segment.number << _SEGMENT_SHIFT)
         if segment.moved is not None:
             moved_to = segment.moved.find(at)
@@ -366,7 +367,7 @@ class MessageStore:
         segment.leave(1, octets)
         if not segment.live:
             if segment.is_gone:
-                del self._segments[segment.number]
+                del self.segments[segment.number]
             elif segment.is_sealed and not segment.is_dying:
                 self._bury([segment])
                 if not self._is_announced:

@@ -83,6 +83,18 @@ def test_a_turn_that_comes_when_credit_is_spent_lets_nobody_go_on() -> None:
     assert len(line.turns) == 1
 
 
+def test_it_is_spent_for_all_as_long_as_a_store_says_so() -> None:
+    credit = Line().credit
+    credit.spend(for_all=False)
+    assert (credit.is_spent, credit.is_spent_for_all) == (True, False)
+    credit.spend()
+    assert (credit.is_spent, credit.is_spent_for_all) == (True, True)
+    credit.renew()
+    assert (credit.is_spent, credit.is_spent_for_all) == (True, False)
+    credit.renew(for_all=False)
+    assert (credit.is_spent, credit.is_spent_for_all) == (False, False)
+
+
 def test_credit_renewed_twice_before_a_turn_calls_nobody_twice() -> None:
     line = Line()
     for _ in range(2):

@@ -180,6 +180,25 @@ def test_a_slow_disk_holds_publishers_up_and_nobody_is_told() -> None:
     assert client.bodies() == [b"1"]
 
 
+def test_a_channel_that_published_nothing_persistent_does_not_wait_for_what_is() -> None:
+    broker, client = slowed()
+    broker.domain.credit.renew()
+    broker.domain.credit.spend(for_all=False)
+    client.send(publication("q", b"1"))
+    assert published(broker) == 2
+    for body in (b"2", b"3"):
+        client.send(publication("q", body, delivery_mode=2))
+    client.send(publication("q", b"4"))
+    assert published(broker) == 3, "the first is taken, and all behind it wait"
+    client.ask(methods.ChannelOpen(), channel=3)
+    client.send(publication("q", b"5", channel=3))
+    assert published(broker) == 4
+    broker.domain.credit.renew(for_all=False)
+    while broker.turns:
+        broker.turn()
+    assert published(broker) == 6
+
+
 def test_publishers_go_on_one_in_each_turn_while_the_disk_keeps_up() -> None:
     broker, first = slowed()
     second = broker.client()

@@ -72,9 +72,9 @@ class Writer:
         return [message.body for message in found if message is not None]
 
 
-def writer() -> Writer:
+def writer(port: Port | None = None) -> Writer:
     disk = SimulatedDisk(random.Random(0))
-    return Writer(opened(disk).store, disk)
+    return Writer(opened(disk, port).store, disk)
 
 
 def transient_writer() -> Writer:
@@ -128,7 +128,7 @@ def test_when_the_last_of_it_is_released_nothing_is_left_of_what_moved() -> None
     there.store.release(there.messages.pop(0), there.lane, 0)
     there.work()
     there.tend()
-    assert len(there.store._segments) <= 3
+    assert len(there.store.segments) <= 3
     assert there.files() <= BESIDE
 
 
@@ -160,7 +160,7 @@ def test_what_is_released_while_it_moves_does_not_come_back() -> None:
     there.work()
     there.tend()
     there.disk.lose_power()
-    assert not any(segment.live for segment in there.store._segments.values())
+    assert not any(segment.live for segment in there.store.segments.values())
     assert bodies(opened(there.disk)) == []
 
 
@@ -171,7 +171,7 @@ def test_a_queue_that_is_read_in_order_moves_nothing() -> None:
         there.store.release(there.messages.pop(position), there.lane, position)
         there.work()
         there.store.tend()
-        assert there.store._compaction is None
+        assert not any(segment.moved for segment in there.store.segments.values())
     assert there.read() == [b"%d" % position for position in range(300, 400)]
 
 
@@ -195,9 +195,8 @@ def test_a_queue_that_is_gone_is_not_moved_though_somebody_has_its_messages() ->
 
 
 def test_a_damaged_record_is_reported_and_left_where_it_is() -> None:
-    there = writer()
     port = Port()
-    there.store._port = port
+    there = writer(port)
     there.publish(200)
     there.keep_every(20)
     there.disk.flip_bit(FIRST, 300)
