@@ -2,11 +2,13 @@
 
 import errno
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.api import states
 from tests.integration.faults import Faults
 from tests.integration.process import Broker
 from tests.integration.test_durability import taken
@@ -161,3 +163,30 @@ def test_a_sector_that_goes_bad_under_a_broker_restarts_the_virtual_host_without
     if not is_damaged:
         with started(tmp_path, config) as node:
             assert list(numbers_in(confirming(node.port, "a"))) == list(range(40))
+
+
+def test_whoever_gives_back_what_cannot_be_read_any_more_leaves_nothing_behind(
+    tmp_path: Path, config: Path, faults: Faults
+) -> None:
+    with started(tmp_path, config, **faults.environment) as node:
+        holder, waiting = confirming(node.port, "a"), confirming(node.port, "a")
+        for number in range(40):
+            holder.basic_publish("", "q", b"%d" % number + bytes(1_000_000), PERSISTENT)
+        other = holder.connection.channel()
+        assert [int(body.rstrip(b"\0")) for _, _, body in islice(other.consume("q"), 40)] == list(range(40))
+        path = folder(tmp_path, "a") / "00000002.segment"
+        at = path.read_bytes().index(b"25" + bytes(1_000_000)) + 500_000
+        faults.set(f"read errno {errno.EIO} {path} {at}")
+        found: list[int] = []
+        waiting.basic_consume("q", lambda _channel, _method, _properties, body: found.append(len(body)))
+        # Messages that are whole in memory, then one that is not: all go to the one who waits.
+        holder.connection.close()
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
+            waiting.start_consuming()
+        assert closed.value.args[0] == 320
+        until_logged(node, "vhost 'a' is restarted")
+        rest = list(numbers_in(channel := confirming(node.port, "a")))
+        assert rest == [number for number in range(40) if number != 25]
+        assert states(node) == ["running"]
+        channel.connection.close()
+        end(node)
