@@ -140,6 +140,9 @@ PENDING_MESSAGE_SIZE = 256
 PENDING_REFERENCE_SIZE = 64
 # A content of at most so many octets is copied into its record: that costs less than checking it by itself.
 CONTENT_COPIED_MAX = 4_096
+# Messages on the disk whose places are given up in one turn when a queue is purged: ten million of them would
+# stop everybody for a second.
+DISCARDED_PER_BATCH = 20_000
 # Octets of a segment file, as RabbitMQ's msg_store_file_size_limit; a larger message has a file of its own.
 SEGMENT_SIZE = 16_777_216
 # Files kept to be used again: so much disk is never given back, and four rolls in a row make no new file.

@@ -71,7 +71,6 @@ cdef class KeptReady(Ready):
     cdef _keep(self, Message message, uint64_t position)
     @cython.locals(stored=StoredMessage)
     cdef _release(self, Message message, uint64_t position)
-    cdef _release_paged(self, uint64_t position, uint64_t location)
     @cython.locals(stored=StoredMessage)
     cdef StoredMessage _spill(self, Message message)
     @cython.locals(stored=StoredMessage)

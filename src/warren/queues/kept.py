@@ -152,9 +152,9 @@ class KeptReady(Ready):
         end = self._end()
         paged, recent = self._paged, self._recent
         if paged is not None and recent is not None:
-            while paged.count:
-                self._release_paged(paged.first_position(), paged.first_location())
-                paged.pass_first()
+            if paged.count:
+                self._stores.persistent.release_run(self._lane, paged.first_position(), paged.end())
+                self._stores.discard(paged)
             self._clear_ring(recent, self._recent_base)
             self._end_paging()
         Ready.clear(self)
@@ -357,12 +357,6 @@ class KeptReady(Ready):
                 self._stores.persistent.release(stored, self._lane, position)
         elif message.flags & _SPILLED:
             self._unspill(message)
-
-    def _release_paged(self, position: int, location: int) -> None:
-        if self._stores.is_transient(location):
-            self._stores.transient.release_at(location, self._stores.no_lane, 0)
-        else:
-            self._stores.persistent.release_at(location, self._lane, position)
 
     def _spill(self, message: Message) -> StoredMessage:
         """A copy of the transient `message` that is going to the disk."""

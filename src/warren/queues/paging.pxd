@@ -26,6 +26,9 @@ cdef class PagedRow:
     cpdef uint64_t first_location(self) except? 0
     @cython.locals(block=Block)
     cpdef pass_first(self)
+    @cython.locals(block=Block, location=uint64_t)
+    cpdef object take_some(self, Py_ssize_t count)
+    cpdef uint64_t end(self) except? 0
     @cython.locals(block=Block)
     cpdef bint holds(self, uint64_t position) except -1
     @cython.locals(block=Block)

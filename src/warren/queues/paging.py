@@ -73,6 +73,22 @@ class PagedRow:
         self.count -= 1
         self._trim(block)
 
+    def take_some(self, count: int) -> "array[int]":
+        """Take about `count` messages away, the first; answers where they lie. Empty when none is left."""
+        taken = array("Q")
+        while self.count and len(taken) < count:
+            block: Block = self._blocks.popleft()  # type: ignore[assignment]
+            for location in block.locations[block.passed :]:
+                if location:
+                    taken.append(location)
+                    self.count -= 1
+        return taken
+
+    def end(self) -> int:
+        """The position behind the last message. Only while `count` is not 0."""
+        last: Block = self._last  # type: ignore[assignment]
+        return last.first + len(last.locations)
+
     def holds(self, position: int) -> bool:
         """True if the message at `position` is in the row."""
         block = self._block_of(position)

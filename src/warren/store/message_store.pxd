@@ -35,6 +35,7 @@ cdef class MessageStore:
     cdef list _dead
     cdef Py_ssize_t _dead_seen
     cdef object _compaction
+    cdef list _chores
     cdef list _waiting
     cdef Confirmation _asking
     cdef uint64_t _asked_first
@@ -48,9 +49,12 @@ cdef class MessageStore:
     cpdef append(self, StoredMessage message, Lane lane, uint64_t position)
     cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
     cpdef release(self, StoredMessage message, Lane lane, uint64_t position)
-    @cython.locals(segment=Segment)
     cpdef release_at(self, uint64_t location, Lane lane, uint64_t position)
+    cpdef release_run(self, Lane lane, uint64_t first, uint64_t end)
+    @cython.locals(segment=Segment)
+    cpdef leave(self, uint64_t location)
     cdef _finish(self, Lane lane, uint64_t position)
+    cdef _begin_run(self, Lane lane, uint64_t first, uint64_t count)
     @cython.locals(segment=Segment, at=int64_t, moved_to=uint64_t)
     cdef _leave(self, uint64_t location, int64_t octets)
     cpdef reached(self, Lane lane, uint64_t position)

@@ -81,10 +81,10 @@ class MessageStore:
     """An open store; `recovery.open_store` makes it."""
 
     __slots__ = (
-        "_asked_first", "_asked_last", "_asking", "_batch_waiting", "_compaction", "_dead", "_dead_seen",
-        "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed", "_last", "_last_references",
-        "_log", "_on_closed", "_pending", "_pending_references", "_pending_size", "_port", "_reader",
-        "_retried", "_runs", "_waiting", "failure", "lanes", "segments", "written",
+        "_asked_first", "_asked_last", "_asking", "_batch_waiting", "_chores", "_compaction", "_dead",
+        "_dead_seen", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed", "_last",
+        "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_pending_size",
+        "_port", "_reader", "_retried", "_runs", "_waiting", "failure", "lanes", "segments", "written",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
@@ -115,6 +115,8 @@ class MessageStore:
         # How many of them it was not worth yet to write that state anew for.
         self._dead_seen = 0
         self._compaction: Compaction | None = None
+        # What is too much for one turn: some of it is done with each batch.
+        self._chores: list[Callable[[], bool]] = []
         # Who waits for the next batch, and who for the one that is being written, and with which numbers: the
         # first and the last. Those of whoever asked last may still grow.
         self._waiting: list[tuple[Confirmation, int, int]] = []
@@ -180,9 +182,26 @@ class MessageStore:
 
     def release_at(self, location: int, lane: Lane, position: int) -> None:
         """`lane` is done with the message at `position`, which nobody has read back from `location`."""
+        self.leave(location)
+        self._finish(lane, position)
+
+    def release_run(self, lane: Lane, first: int, end: int) -> None:
+        """`lane` is done with all from `first` up to, not including, `end`; `leave` is called for each."""
+        if lane.is_dropped:
+            return
+        lane.add(first, end)
+        self._begin_run(lane, first, end - first)
+
+    def leave(self, location: int) -> None:
+        """A queue needs the message at `location` no more, and its lane says so already."""
         segment = self.segments[location >> _SEGMENT_SHIFT]
         self._leave(location, segment.live_octets // segment.live)
-        self._finish(lane, position)
+
+    def do_some(self, chore: Callable[[], bool]) -> None:
+        """Call `chore` with each batch, for as long as it answers that there is more of it to do."""
+        self._chores.append(chore)
+        if not self._is_announced:
+            self._announce()
 
     def _finish(self, lane: Lane, position: int) -> None:
         """`lane` is done with what it had at `position`: say so in the next batch."""
@@ -192,10 +211,14 @@ class MessageStore:
         if lane.run_count and position == lane.run_first + lane.run_count:
             lane.run_count += 1
             return
+        self._begin_run(lane, position, 1)
+
+    def _begin_run(self, lane: Lane, first: int, count: int) -> None:
+        """`lane` is done with `count` positions from `first` on, which may become more."""
         if lane.run_count:
             self._runs.append(encode_run(lane.queue, lane.key | lane.run_first, lane.run_count))
-        lane.run_first = position
-        lane.run_count = 1
+        lane.run_first = first
+        lane.run_count = count
         if not lane.is_dirty:
             self._mark(lane)
 
@@ -250,6 +273,7 @@ class MessageStore:
         """Write what is pending, then call `on_closed`; also after a failure."""
         self._on_closed = on_closed
         self._compaction = None
+        self._chores.clear()
         if not self._is_busy:
             self.commit()
         self._end_if_done()
@@ -291,6 +315,8 @@ class MessageStore:
                 if isinstance(joined, list):
                     joined = b"".join(joined)
                 log.append_message(message, joined)
+        if self._chores and not self._chores[-1]():
+            self._chores.pop()
         if self._compaction is not None:
             self._compact(self._compaction)
         self._encode_state()
@@ -397,7 +423,7 @@ class MessageStore:
 
     def _has_more(self) -> bool:
         """True if there is something to write that nobody waits for."""
-        return self._compaction is not None or len(self._dead) != self._dead_seen
+        return self._compaction is not None or len(self._dead) != self._dead_seen or bool(self._chores)
 
     def _submit(self, steps: list[Step]) -> None:
         self._is_busy = True

@@ -16,4 +16,6 @@ cdef class Stores:
 
     cpdef bint is_transient(self, uint64_t location) except -1
     cpdef MessageStore store_of(self, uint64_t location)
+    @cython.locals(location=uint64_t)
+    cpdef bint _leave_some(self, object row) except -1
     cpdef bint has_written(self, uint64_t location) except -1

@@ -1,8 +1,10 @@
 """The two stores of one virtual host: one that a start reads again, and one that it erases."""
 
+from array import array
+from functools import partial
 from typing import Protocol
 
-from warren.limits import QUEUE_MEMORY_MAX
+from warren.limits import DISCARDED_PER_BATCH, QUEUE_MEMORY_MAX
 from warren.store.lane import Lane
 from warren.store.message_store import MessageStore
 
@@ -16,6 +18,13 @@ class Paging(Protocol):
 
     def shrink(self) -> None:
         """Let go of those that need not be in memory any more."""
+
+
+class Row(Protocol):
+    """Messages that are on the disk only."""
+
+    def take_some(self, count: int) -> "array[int]":
+        """Take about `count` away; answers where they lie. Empty when none is left."""
 
 
 class Stores:
@@ -43,6 +52,10 @@ class Stores:
         for store in (self.persistent, self.transient):
             store.reader().forget()
 
+    def discard(self, row: Row) -> None:
+        """Nobody needs the messages of `row`, as their lanes say: they give up their places bit by bit."""
+        self.persistent.do_some(partial(self._leave_some, row))
+
     def is_transient(self, location: int) -> bool:
         """True if `location` is in the store that is erased."""
         return location >> _TRANSIENT_SHIFT != 0
@@ -54,3 +67,10 @@ class Stores:
     def has_written(self, location: int) -> bool:
         """True if what was appended at `location` can be read back."""
         return location != 0 and location < self.store_of(location).written
+
+    def _leave_some(self, row: Row) -> bool:
+        """Give up some places of `row`; True if there are more."""
+        taken = row.take_some(DISCARDED_PER_BATCH)
+        for location in taken:
+            self.store_of(location).leave(location)
+        return len(taken) > 0

@@ -9,7 +9,7 @@ from tests.sim.segments import make_small
 from tests.unit.queues.samples import Host, Reader, made
 
 from warren.errors import ConnectionForced
-from warren.limits import SPARE_SEGMENTS_MAX
+from warren.limits import PAGED_BLOCK_SIZE, SPARE_SEGMENTS_MAX
 from warren.model.message import (
     BODY_END,
     HAS_EXPIRATION,
@@ -19,6 +19,7 @@ from warren.model.message import (
     encode_address,
 )
 from warren.queues.classic import ClassicQueue
+from warren.store import stores
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.recovery import OpeningWorld, open_erased, open_store
 from warren.store.segment import SegmentError
@@ -210,3 +211,48 @@ def test_what_came_back_and_is_dropped_does_not_come_back_once_more() -> None:
     paged.write()
     paged.open()
     assert paged.taken() == [2, 3]
+
+
+def test_what_is_purged_gives_up_its_places_some_with_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "DISCARDED_PER_BATCH", 2)
+    paged = Paged()
+    count = 4 * PAGED_BLOCK_SIZE
+    for number in range(count):
+        paged.publish(number, is_persistent=number % 3 > 0)
+    paged.write()
+    assert paged.queue.paged_count > 3 * PAGED_BLOCK_SIZE
+    held = paged.queue.get()
+    assert paged.queue.purge() == count - 1
+    assert paged.queue.message_count == 0
+    live = [alive(paged.stores.persistent)]
+    while live[-1] > 1:
+        paged.stores.persistent.commit()
+        paged.disk.advance(1)
+        live.append(alive(paged.stores.persistent))
+    assert len(set(live)) > 3, "not all in one batch"
+    paged.queue.acknowledge(held)
+    paged.write()
+    assert alive(paged.stores.persistent) == alive(paged.stores.transient) == 0
+
+
+def test_what_is_purged_does_not_come_back_though_its_places_were_not_given_up_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stores, "DISCARDED_PER_BATCH", 1)
+    paged = Paged()
+    for number in range(COUNT):
+        paged.publish(number)
+    paged.write()
+    held = paged.queue.get()
+    paged.queue.purge()
+    paged.publish(COUNT)
+    paged.stores.persistent.commit()
+    paged.disk.advance()
+    paged.disk.lose_power()
+    paged.open()
+    assert held is not None
+    assert paged.taken() == [0, COUNT]
+
+
+def alive(store: MessageStore) -> int:
+    return sum(segment.live for segment in store.segments.values())
