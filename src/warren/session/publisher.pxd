@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from warren.model.message cimport Message, new_message
+from warren.model.message cimport Message, new_message, new_stored_message
 from warren.routing.copies cimport has_copies
 from warren.routing.router cimport Route
 from warren.session.confirms cimport Confirms

@@ -8,7 +8,9 @@ cdef Py_ssize_t _REFERENCE_SIZE
 cdef Py_ssize_t _FIXED_SIZE
 cdef Py_ssize_t _CHECKED_FROM
 cdef Py_ssize_t _COPIED_SIZE_MAX
-cdef int _MESSAGE
+cdef bytearray _BLANK_HEAD
+cdef bytearray _BLANK_MESSAGE
+cdef bytearray _BLANK_REFERENCE
 
 @cython.locals(
     address=bytes, property_list=bytes, content=bytes, behind=bytes, fixed=bytearray, head=bytearray, rest=bytes,

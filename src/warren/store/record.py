@@ -44,7 +44,10 @@ MESSAGE_OVERHEAD = HEAD_SIZE + _FIXED_SIZE + REFERENCE_SIZE
 
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
-_MESSAGE = MESSAGE
+# Copied and filled in.
+_BLANK_HEAD = bytearray(_CHECKED_FROM)
+_BLANK_MESSAGE = bytearray((MESSAGE,)) + bytes(_FIXED_SIZE)
+_BLANK_REFERENCE = bytearray(REFERENCE_SIZE)
 
 
 def checksum_seed(segment: int, salt: bytes) -> int:
@@ -65,8 +68,7 @@ def encode_message(message: StoredMessage, references: bytes, seed: int, chunks:
     address = message.address
     property_list = message.property_list
     content = message.content
-    fixed = bytearray(1 + _FIXED_SIZE)
-    fixed[0] = _MESSAGE
+    fixed = _BLANK_MESSAGE.copy()
     _put(fixed, 1, 8, published_at_of(message))
     fixed[9] = message.flags
     fixed[10] = message.priority
@@ -80,7 +82,7 @@ def encode_message(message: StoredMessage, references: bytes, seed: int, chunks:
     checksum: int = extend(seed, rest)
     if behind:
         checksum = extend(checksum, behind)
-    head = bytearray(_CHECKED_FROM)
+    head = _BLANK_HEAD.copy()
     _put(head, 0, 4, len(rest) - 1 + len(behind))
     _put(head, 4, 4, checksum)
     chunks.append(bytes(head))
@@ -97,7 +99,7 @@ def message_record_size(message: StoredMessage, references: bytes) -> int:
 
 def encode_reference(queue: int, position: int) -> bytes:
     """Where a message stands in a queue."""
-    reference = bytearray(_REFERENCE_SIZE)
+    reference = _BLANK_REFERENCE.copy()
     _put(reference, 0, 4, queue)
     _put(reference, 4, 8, position)
     return bytes(reference)
