@@ -153,7 +153,7 @@ class KeptReady(Ready):
         paged, recent = self._paged, self._recent
         if paged is not None and recent is not None:
             if paged.count:
-                self._stores.persistent.release_run(self._lane, paged.first_position(), paged.end())
+                self._stores.persistent.finish(self._lane, paged.first_position(), paged.end())
                 self._stores.discard(paged)
             self._clear_ring(recent, self._recent_base)
             self._end_paging()

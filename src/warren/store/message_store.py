@@ -178,19 +178,30 @@ class MessageStore:
         message.references -= 1
         if message.location:
             self._leave(message.location, len(message.content) + _MESSAGE_OVERHEAD)
-        self._finish(lane, position)
+        self.finish(lane, position, position + 1)
 
     def release_at(self, location: int, lane: Lane, position: int) -> None:
         """`lane` is done with the message at `position`, which nobody has read back from `location`."""
         self.leave(location)
-        self._finish(lane, position)
+        self.finish(lane, position, position + 1)
 
-    def release_run(self, lane: Lane, first: int, end: int) -> None:
-        """`lane` is done with all from `first` up to, not including, `end`; `leave` is called for each."""
+    def finish(self, lane: Lane, first: int, end: int) -> None:
+        """`lane` is done with all from `first` up to, not including, `end`: the next batch says so.
+
+        Their places in segments are given up by `leave`, one by one.
+        """
         if lane.is_dropped:
             return
         lane.add(first, end)
-        self._begin_run(lane, first, end - first)
+        if lane.run_count and first == lane.run_first + lane.run_count:
+            lane.run_count += end - first
+            return
+        if lane.run_count:
+            self._runs.append(encode_run(lane.queue, lane.key | lane.run_first, lane.run_count))
+        lane.run_first = first
+        lane.run_count = end - first
+        if not lane.is_dirty:
+            self._mark(lane)
 
     def leave(self, location: int) -> None:
         """A queue needs the message at `location` no more, and its lane says so already."""
@@ -202,25 +213,6 @@ class MessageStore:
         self._chores.append(chore)
         if not self._is_announced:
             self._announce()
-
-    def _finish(self, lane: Lane, position: int) -> None:
-        """`lane` is done with what it had at `position`: say so in the next batch."""
-        if lane.is_dropped:
-            return
-        lane.add(position, position + 1)
-        if lane.run_count and position == lane.run_first + lane.run_count:
-            lane.run_count += 1
-            return
-        self._begin_run(lane, position, 1)
-
-    def _begin_run(self, lane: Lane, first: int, count: int) -> None:
-        """`lane` is done with `count` positions from `first` on, which may become more."""
-        if lane.run_count:
-            self._runs.append(encode_run(lane.queue, lane.key | lane.run_first, lane.run_count))
-        lane.run_first = first
-        lane.run_count = count
-        if not lane.is_dirty:
-            self._mark(lane)
 
     def reached(self, lane: Lane, position: int) -> None:
         """Everything in `lane` before `position` was handed out; it is redelivered if it comes back."""
