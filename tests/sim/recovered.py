@@ -12,7 +12,7 @@ def messages_in(recovered: Recovered, queue: int, level: int = 0) -> list[tuple[
     reader = recovered.store.reader()
     read = [
         (position, reader.read(location))
-        for position, location in zip(found.positions, found.locations, strict=True)
+        for position, location in zip(found.positions.numbers(), found.locations.numbers(), strict=True)
     ]
     messages = [(position, message) for position, message in read if message is not None]
     assert found.octets == sum(message.body_size for _, message in messages)

@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
+from warren.model.column cimport Column
 from warren.model.message cimport Message, StoredMessage, body_size_of, spilled
 from warren.model.ring cimport Ring
 from warren.queues.paging cimport PagedRow
@@ -77,6 +78,6 @@ cdef class KeptReady(Ready):
     cdef _unspill(self, Message message)
     @cython.locals(message=Message, place=Py_ssize_t)
     cdef _clear_ring(self, Ring ring, uint64_t base)
-    @cython.locals(paged=PagedRow, position=uint64_t, location=uint64_t)
+    @cython.locals(paged=PagedRow, positions=Column, locations=Column, place=Py_ssize_t)
     cpdef restore(self, int level, object found, int64_t ttl_ms)
     cdef _note_deadlines(self, object found, int64_t ttl_ms)

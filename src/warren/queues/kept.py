@@ -177,8 +177,9 @@ class KeptReady(Ready):
             return
         self._begin_paging()
         paged: PagedRow = self._paged  # type: ignore[assignment]
-        for position, location in zip(found.positions, found.locations, strict=True):
-            paged.append(position, location)
+        positions, locations = found.positions, found.locations
+        for place in range(positions.count):
+            paged.append(positions.get(place), locations.get(place))
         self.count = found.count
         self.octets = found.octets
         self._note_deadlines(found, ttl_ms)

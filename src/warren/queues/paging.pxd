@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
+from warren.model.column cimport Column
 from warren.model.ring cimport Ring
 
 cdef Py_ssize_t _BLOCK_SIZE
@@ -10,7 +11,7 @@ cdef Py_ssize_t _GAP_MAX
 cdef class Block:
     cdef readonly uint64_t first
     cdef public Py_ssize_t passed
-    cdef readonly object locations
+    cdef readonly Column locations
 
 @cython.final
 cdef class PagedRow:
@@ -31,8 +32,9 @@ cdef class PagedRow:
     cpdef uint64_t end(self) except? 0
     @cython.locals(block=Block)
     cpdef bint holds(self, uint64_t position) except -1
-    @cython.locals(block=Block)
+    @cython.locals(block=Block, location=uint64_t)
     cpdef uint64_t take(self, uint64_t position) except? 0
+    @cython.locals(locations=Column)
     cdef _trim(self, Block block)
     @cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t, block=Block)
     cdef Block _block_of(self, uint64_t position)

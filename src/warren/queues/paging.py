@@ -9,6 +9,7 @@ missing, because what had them is done with, a place holds 0, or a new block beg
 from array import array
 
 from warren.limits import PAGED_BLOCK_SIZE, PAGED_GAP_MAX
+from warren.model.column import Column
 from warren.model.ring import Ring
 
 _BLOCK_SIZE = PAGED_BLOCK_SIZE
@@ -24,7 +25,7 @@ class Block:
         self.first = first
         # How many places at the start were taken.
         self.passed = 0
-        self.locations = array("Q")
+        self.locations = Column()
 
 
 class PagedRow:
@@ -42,7 +43,7 @@ class PagedRow:
         """The message at `position`, behind all others, lies at `location`."""
         last = self._last
         if last is not None:
-            length = len(last.locations)
+            length = last.locations.count
             gap = position - last.first - length
             if length >= _BLOCK_SIZE or gap > _GAP_MAX:
                 last = None
@@ -63,8 +64,7 @@ class PagedRow:
     def first_location(self) -> int:
         """Where the first message lies. Only while `count` is not 0."""
         block: Block = self._blocks.get(0)  # type: ignore[assignment]
-        location: int = block.locations[block.passed]
-        return location
+        return block.locations.get(block.passed)
 
     def pass_first(self) -> None:
         """Take the first message away. Only while `count` is not 0."""
@@ -78,7 +78,7 @@ class PagedRow:
         taken = array("Q")
         while self.count and len(taken) < count:
             block: Block = self._blocks.popleft()  # type: ignore[assignment]
-            for location in block.locations[block.passed :]:
+            for location in block.locations.numbers(block.passed):
                 if location:
                     taken.append(location)
                     self.count -= 1
@@ -87,18 +87,18 @@ class PagedRow:
     def end(self) -> int:
         """The position behind the last message. Only while `count` is not 0."""
         last: Block = self._last  # type: ignore[assignment]
-        return last.first + len(last.locations)
+        return last.first + last.locations.count
 
     def holds(self, position: int) -> bool:
         """True if the message at `position` is in the row."""
         block = self._block_of(position)
-        return block is not None and block.locations[position - block.first] != 0
+        return block is not None and block.locations.get(position - block.first) != 0
 
     def take(self, position: int) -> int:
         """Take the message at `position`, which is in the row, away; answers where it lies."""
         block: Block = self._block_of(position)  # type: ignore[assignment]
-        location: int = block.locations[position - block.first]
-        block.locations[position - block.first] = 0
+        location = block.locations.get(position - block.first)
+        block.locations.put(position - block.first, 0)
         self.count -= 1
         self._trim(self._blocks.get(0))  # type: ignore[arg-type]
         return location
@@ -107,9 +107,9 @@ class PagedRow:
         """Let the front, which is in `block`, pass the places that hold nothing."""
         while True:
             locations = block.locations
-            while block.passed < len(locations) and locations[block.passed] == 0:
+            while block.passed < locations.count and locations.get(block.passed) == 0:
                 block.passed += 1
-            if block.passed < len(locations):
+            if block.passed < locations.count:
                 return
             self._blocks.popleft()
             if not self._blocks.count:
@@ -125,7 +125,7 @@ class PagedRow:
             block: Block = self._blocks.get(middle)  # type: ignore[assignment]
             if position < block.first + block.passed:
                 high = middle
-            elif position >= block.first + len(block.locations):
+            elif position >= block.first + block.locations.count:
                 low = middle + 1
             else:
                 return block

@@ -1,7 +1,8 @@
 """What was found in a store of one queue, or of one priority level of it."""
 
-from array import array
 from dataclasses import dataclass
+
+from warren.model.column import Column
 
 
 # Not frozen, which takes four times as long to make: there is one for each queue.
@@ -10,8 +11,8 @@ class Found:
     """Its messages, which stay on the disk until somebody needs them."""
 
     # Their positions, in order, and where each lies.
-    positions: "array[int]"
-    locations: "array[int]"
+    positions: Column
+    locations: Column
     # The octets of their bodies.
     octets: int
     # (position, location) of those that carry an expiration of their own.
@@ -24,4 +25,4 @@ class Found:
     @property
     def count(self) -> int:
         """How many messages."""
-        return len(self.positions)
+        return self.positions.count

@@ -17,7 +17,7 @@ cdef class Reader:
     cdef dict _segments
     cdef object _report
     cdef bytes _chunk
-    cdef int64_t _number
+    cdef Segment _segment
     cdef int64_t _start
     cdef int64_t _end
 

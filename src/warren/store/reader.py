@@ -21,7 +21,7 @@ _SEGMENT_SHIFT = 32
 class Reader:
     """Reads for all queues of a store: what lies together is often asked for together, as at a start."""
 
-    __slots__ = ("_chunk", "_disk", "_end", "_number", "_report", "_segments", "_start")
+    __slots__ = ("_chunk", "_disk", "_end", "_report", "_segment", "_segments", "_start")
 
     def __init__(
         self, disk: Disk, segments: dict[int, Segment], report: Callable[[OSError | SegmentError], None]
@@ -29,9 +29,9 @@ class Reader:
         self._disk = disk
         self._segments = segments
         self._report = report
-        # What was read last: octets of segment `_number` from `_start` on; the last message ended at `_end`.
+        # What was read last: octets of `_segment` from `_start` on; the last message ended at `_end`.
         self._chunk = b""
-        self._number = 0
+        self._segment = Segment(0)
         self._start = 0
         self._end = 0
 
@@ -42,16 +42,17 @@ class Reader:
         """
         number = location >> _SEGMENT_SHIFT
         at = location - (number << _SEGMENT_SHIFT)
-        segment = self._segments[number]
+        segment = self._segment
+        if segment.number != number:
+            segment = self._segments[number]
         if segment.moved is not None:
             moved_to = segment.moved.find(at)
             if moved_to:
-                number = moved_to >> _SEGMENT_SHIFT
-                at = moved_to - (number << _SEGMENT_SHIFT)
-                segment = self._segments[number]
+                segment = self._segments[moved_to >> _SEGMENT_SHIFT]
+                at = moved_to - (segment.number << _SEGMENT_SHIFT)
         begin = at - self._start
         size = 0
-        if number == self._number and 0 <= begin <= len(self._chunk):
+        if segment is self._segment and 0 <= begin <= len(self._chunk):
             size = is_intact(self._chunk, begin, segment.seed)
         if not size:
             size = self._fill(segment, at)
@@ -74,7 +75,7 @@ class Reader:
     def _fill(self, segment: Segment, at: int) -> int:
         """Read what lies at `at` of `segment`; answers the size of the record there, 0 if it is damaged."""
         gap = at - self._end
-        is_near = segment.number == self._number and 0 <= gap <= _READ_GAP_MAX
+        is_near = segment is self._segment and 0 <= gap <= _READ_GAP_MAX
         try:
             try:
                 chunk = self._disk.read(segment.name, at, _READ_AHEAD_SIZE if is_near else _READ_ALONE_SIZE)
@@ -88,6 +89,6 @@ class Reader:
             self._report(error)
             raise
         self._chunk = chunk
-        self._number = segment.number
+        self._segment = segment
         self._start = at
         return is_intact(self._chunk, 0, segment.seed)

@@ -21,18 +21,21 @@ cpdef encode_message(StoredMessage message, bytes references, uint32_t seed, lis
 cpdef Py_ssize_t message_record_size(StoredMessage message, bytes references)
 @cython.locals(reference=bytearray)
 cpdef bytes encode_reference(uint32_t queue, uint64_t position)
-@cython.locals(end=Py_ssize_t, checksum=uint32_t)
+@cython.locals(source='const unsigned char*', end=Py_ssize_t, checksum=uint32_t)
 cpdef Py_ssize_t is_intact(bytes octets, Py_ssize_t at, uint32_t seed) except -1
-@cython.locals(body=Py_ssize_t, address_at=Py_ssize_t, list_at=Py_ssize_t, content_at=Py_ssize_t, message=StoredMessage)
+@cython.locals(
+    source='const unsigned char*', body=Py_ssize_t, address_at=Py_ssize_t, list_at=Py_ssize_t, content_at=Py_ssize_t,
+    message=StoredMessage,
+)
 cpdef StoredMessage decode_message(bytes octets, Py_ssize_t at, Py_ssize_t size)
-cpdef Py_ssize_t first_reference(Py_ssize_t at)
-cpdef Py_ssize_t reference_count(bytes octets, Py_ssize_t at)
+cpdef Py_ssize_t first_reference(Py_ssize_t at) noexcept
+cpdef Py_ssize_t reference_count(const unsigned char* octets, Py_ssize_t at) noexcept
 @cython.locals(body=Py_ssize_t, before=Py_ssize_t)
-cpdef Py_ssize_t content_size(bytes octets, Py_ssize_t at, Py_ssize_t size)
+cpdef Py_ssize_t content_size(const unsigned char* octets, Py_ssize_t at, Py_ssize_t size) noexcept
 @cython.locals(place=Py_ssize_t)
 cdef _put(bytearray octets, Py_ssize_t at, Py_ssize_t size, uint64_t value)
-cpdef uint32_t uint16(bytes octets, Py_ssize_t at)
+cpdef uint32_t uint16(const unsigned char* octets, Py_ssize_t at) noexcept
 @cython.locals(high=uint32_t)
-cpdef uint32_t uint32(bytes octets, Py_ssize_t at)
+cpdef uint32_t uint32(const unsigned char* octets, Py_ssize_t at) noexcept
 @cython.locals(high=uint64_t)
-cpdef uint64_t uint64(bytes octets, Py_ssize_t at)
+cpdef uint64_t uint64(const unsigned char* octets, Py_ssize_t at) noexcept

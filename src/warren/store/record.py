@@ -112,30 +112,34 @@ def encode_run(queue: int, first: int, count: int) -> bytes:
 
 def is_intact(octets: bytes, at: int, seed: int) -> int:
     """The whole size of the record that begins at `at`, or 0 if none does that is whole and unharmed."""
+    source = octets
     end = at + _HEAD_SIZE
     if end > len(octets):
         return 0
-    end += uint32(octets, at)
-    if end > len(octets) or not octets[at + 8]:
+    end += uint32(source, at)
+    if end > len(octets) or not source[at + 8]:
         return 0
-    checksum: int = extend(seed, octets[at + 8 : end])
-    return end - at if checksum == uint32(octets, at + 4) else 0
+    checksum: int = extend(seed, source[at + 8 : end])
+    return end - at if checksum == uint32(source, at + 4) else 0
 
 
 def decode_message(octets: bytes, at: int, size: int) -> StoredMessage:
     """The message of the intact record of `size` octets at `at`."""
+    source = octets
     body = at + _HEAD_SIZE
-    address_at = first_reference(at) + reference_count(octets, at) * _REFERENCE_SIZE
-    list_at = address_at + uint16(octets, body + 10)
-    content_at = list_at + uint32(octets, body + 12)
+    address_at = first_reference(at) + reference_count(source, at) * _REFERENCE_SIZE
+    list_at = address_at + uint16(source, body + 10)
+    content_at = list_at + uint32(source, body + 12)
+    # Slices of a C pointer have no bounds of their own.
+    assert content_at <= at + size <= len(octets)
     message = new_stored_message(
-        octets[address_at:list_at],
-        octets[list_at:content_at],
-        octets[content_at : at + size],
-        uint64(octets, body),
+        source[address_at:list_at],
+        source[list_at:content_at],
+        source[content_at : at + size],
+        uint64(source, body),
     )
-    message.flags = octets[body + 8]
-    message.priority = octets[body + 9]
+    message.flags = source[body + 8]
+    message.priority = source[body + 9]
     return message
 
 

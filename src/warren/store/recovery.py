@@ -21,7 +21,7 @@ from warren.store.log import Log
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.record import BATCH, SEAL, encode, is_intact
 from warren.store.salvage import is_damage, salvaged
-from warren.store.scan import Scan, released, remaining
+from warren.store.scan import Remaining, Scan, released
 from warren.store.segment import (
     HEAD_SIZE,
     SPARE_PREFIX,
@@ -144,7 +144,10 @@ class _Reading:
             if not self._world.has_queue(queue):
                 continue
             lane = self.lanes[key] = released(scan, queue, level)
-            self.queues.setdefault(queue, {})[level] = remaining(scan, lane, self.segments)
+            remaining = Remaining(scan, lane, self.segments)
+            while remaining.take_some():
+                pass
+            self.queues.setdefault(queue, {})[level] = remaining.found()
             for number in scan.segments:
                 self.segments[number].lanes.add(lane)
         self._scan = Scan()

@@ -1,6 +1,7 @@
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cimport cython
+from warren.model.column cimport Column
 from warren.store.lane cimport Lane
 from warren.store.record cimport (
     content_size,
@@ -12,6 +13,7 @@ from warren.store.record cimport (
 )
 from warren.store.segment cimport Segment
 
+cdef Py_ssize_t _AT_ONCE
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _REFERENCE_SIZE
 cdef Py_ssize_t _RUN_SIZE
@@ -26,9 +28,9 @@ cdef int64_t _BESIDE_BODY
 
 @cython.final
 cdef class LaneScan:
-    cdef public object positions
-    cdef public object locations
-    cdef public object sizes
+    cdef public Column positions
+    cdef public Column locations
+    cdef public Column sizes
     cdef public bint in_order
     cdef public uint64_t last
     cdef readonly list expiring
@@ -43,22 +45,37 @@ cdef class Scan:
     cdef uint64_t _queue
     cdef uint64_t _level
 
-    @cython.locals(size=Py_ssize_t)
+    @cython.locals(size=Py_ssize_t, seed=uint32_t, _=Py_ssize_t)
     cpdef Py_ssize_t take_some(self, Segment segment, bytes octets, Py_ssize_t at) except -1
 
-    @cython.locals(kind=cython.int, begin=Py_ssize_t, key=uint64_t, first=uint64_t, lane=LaneScan)
+    @cython.locals(source='const unsigned char*', kind=cython.int, begin=Py_ssize_t, key=uint64_t, first=uint64_t, lane=LaneScan)
     cpdef take(self, Segment segment, bytes octets, Py_ssize_t at, Py_ssize_t size)
     @cython.locals(
         body_size=Py_ssize_t, expires=cython.int, begin=Py_ssize_t, key=uint64_t, position=uint64_t,
-        lane=LaneScan, location=uint64_t,
+        lane=LaneScan, location=uint64_t, references=Py_ssize_t, _=Py_ssize_t,
     )
-    cdef _take_message(self, Segment segment, bytes octets, Py_ssize_t at, Py_ssize_t size)
+    cdef _take_message(self, Segment segment, const unsigned char* octets, Py_ssize_t at, Py_ssize_t size)
     @cython.locals(lane=LaneScan, key=tuple)
     cdef LaneScan _lane(self, uint64_t queue, uint64_t level)
 
 cdef uint64_t _position(uint64_t key) noexcept
 cpdef Lane released(LaneScan scan, uint64_t queue, uint64_t level)
-@cython.locals(
-    position=uint64_t, location=uint64_t, size=int64_t, place=Py_ssize_t, octets=int64_t, segment=Segment,
-)
-cpdef object remaining(LaneScan scan, Lane lane, dict segments)
+
+@cython.final
+cdef class Remaining:
+    cdef LaneScan _scan
+    cdef Lane _lane
+    cdef dict _segments
+    cdef Py_ssize_t _place
+    cdef Py_ssize_t _kept
+    cdef int64_t _octets
+    cdef set _expires
+    cdef list _expiring
+
+    @cython.locals(
+        positions=Column, locations=Column, lane=Lane, segment=Segment, start=Py_ssize_t, place=Py_ssize_t,
+        position=uint64_t, location=uint64_t, size=int64_t,
+    )
+    cpdef bint take_some(self) except -1
+    @cython.locals(positions=Column, locations=Column)
+    cpdef object found(self)

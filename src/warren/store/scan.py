@@ -1,8 +1,7 @@
 """What the records of segments say of each lane: read once, in the order in which they were written."""
 
-from array import array
-
 from warren.limits import SCANNED_AT_ONCE
+from warren.model.column import Column
 from warren.model.message import BODY_END, HAS_EXPIRATION
 from warren.store.found import Found
 from warren.store.lane import Lane
@@ -25,6 +24,7 @@ from warren.store.record import (
 from warren.store.segment import Segment
 from warren.store.sorting import in_order
 
+_AT_ONCE = SCANNED_AT_ONCE
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
 _RUN_SIZE = RUN_SIZE
@@ -50,9 +50,9 @@ class LaneScan:
 
     def __init__(self) -> None:
         # Of each message: its position, where it lies, and the octets of its body.
-        self.positions = array("Q")
-        self.locations = array("Q")
-        self.sizes = array("I")
+        self.positions = Column()
+        self.locations = Column()
+        self.sizes = Column()
         self.in_order = True
         # The position behind that of the last message.
         self.last = 0
@@ -81,8 +81,9 @@ class Scan:
 
         That is at a SEAL, at what is no such record, or after so many that others must have their turn.
         """
-        for _ in range(SCANNED_AT_ONCE):
-            size = is_intact(octets, at, segment.seed)
+        seed = segment.seed
+        for _ in range(_AT_ONCE):
+            size = is_intact(octets, at, seed)
             if not size or octets[at + 8] == _SEAL:
                 break
             self.take(segment, octets, at, size)
@@ -91,29 +92,35 @@ class Scan:
 
     def take(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
         """Take note of the intact record of `size` octets at `at` in `octets`, all of `segment`."""
-        kind = octets[at + 8]
+        source = octets
+        kind = source[at + 8]
         if kind == _MESSAGE:
-            self._take_message(segment, octets, at, size)
+            self._take_message(segment, source, at, size)
         elif kind == _RELEASE:
+            assert (size - _HEAD_SIZE) % _RUN_SIZE == 0
             for begin in range(at + _HEAD_SIZE, at + size, _RUN_SIZE):
-                key = uint64(octets, begin + 4)
-                lane = self._lane(uint32(octets, begin), key >> _LEVEL_SHIFT)
+                key = uint64(source, begin + 4)
+                lane = self._lane(uint32(source, begin), key >> _LEVEL_SHIFT)
                 first = _position(key)
-                lane.runs.append((first, first + uint64(octets, begin + 12)))
+                lane.runs.append((first, first + uint64(source, begin + 12)))
                 lane.segments.add(segment.number)
         elif kind == _REACHED:
+            assert (size - _HEAD_SIZE) % _REFERENCE_SIZE == 0
             for begin in range(at + _HEAD_SIZE, at + size, _REFERENCE_SIZE):
-                key = uint64(octets, begin + 4)
-                lane = self._lane(uint32(octets, begin), key >> _LEVEL_SHIFT)
+                key = uint64(source, begin + 4)
+                lane = self._lane(uint32(source, begin), key >> _LEVEL_SHIFT)
                 lane.reached = max(lane.reached, _position(key))
                 lane.segments.add(segment.number)
 
     def _take_message(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
         location = (segment.number << _SEGMENT_SHIFT) | at
         body_size = content_size(octets, at, size) - 1
+        # What is read behind this lies within the record.
+        assert body_size >= 0
         expires = octets[at + _HEAD_SIZE + 8] & _HAS_EXPIRATION
+        references = reference_count(octets, at)
         begin = first_reference(at)
-        for _ in range(reference_count(octets, at)):
+        for _ in range(references):
             key = uint64(octets, begin + 4)
             lane = self._lane(uint32(octets, begin), key >> _LEVEL_SHIFT)
             position = _position(key)
@@ -126,7 +133,7 @@ class Scan:
             if expires:
                 lane.expiring.append(position)
             begin += _REFERENCE_SIZE
-        segment.octets += reference_count(octets, at) * (body_size + _BESIDE_BODY)
+        segment.octets += references * (body_size + _BESIDE_BODY)
 
     def _lane(self, queue: int, level: int) -> LaneScan:
         lane = self._last
@@ -155,36 +162,62 @@ def released(scan: LaneScan, queue: int, level: int) -> Lane:
     return lane
 
 
-def remaining(scan: LaneScan, lane: Lane, segments: dict[int, Segment]) -> Found:
-    """What `lane`, which was made of `scan`, still needs, and holds in `segments`."""
-    positions, locations = array("Q"), array("Q")
-    if not scan.in_order:
-        scan.positions, scan.locations, scan.sizes = in_order(scan.positions, scan.locations, scan.sizes)
-    expires = set(scan.expiring)
-    expiring = []
-    octets = 0
-    for place in range(len(scan.positions)):
-        position = scan.positions[place]
-        if lane.has(position):
-            continue
-        location = scan.locations[place]
-        size = scan.sizes[place]
-        positions.append(position)
-        locations.append(location)
-        octets += size
-        if position in expires:
-            expiring.append((position, location))
-        segment = segments[location >> _SEGMENT_SHIFT]
-        segment.live += 1
-        segment.live_octets += size + _BESIDE_BODY
-    ends = [lane.reached, lane.end]
-    if len(scan.positions):
-        ends.append(scan.positions[-1] + 1)
-    return Found(
-        positions=positions,
-        locations=locations,
-        octets=octets,
-        expiring=expiring,
-        reached=lane.reached,
-        end=max(ends),
-    )
+class Remaining:
+    """Finds out what a lane, which was made of its scan, still needs, and holds in segments."""
+
+    __slots__ = ("_expires", "_expiring", "_kept", "_lane", "_octets", "_place", "_scan", "_segments")
+
+    def __init__(self, scan: LaneScan, lane: Lane, segments: dict[int, Segment]) -> None:
+        if not scan.in_order:
+            scan.positions, scan.locations, scan.sizes = in_order(scan.positions, scan.locations, scan.sizes)
+        self._scan = scan
+        self._lane = lane
+        self._segments = segments
+        # Messages that were looked at, and those of them that are needed: the columns begin with these.
+        self._place = 0
+        self._kept = 0
+        self._octets = 0
+        self._expires = set(scan.expiring)
+        self._expiring: list[tuple[int, int]] = []
+
+    def take_some(self) -> bool:
+        """Look at so many messages that others must have their turn; True if there are more."""
+        positions, locations = self._scan.positions, self._scan.locations
+        lane, segment = self._lane, None
+        start = self._place
+        self._place = min(start + _AT_ONCE, positions.count)
+        for place in range(start, self._place):
+            position = positions.get(place)
+            if lane.has(position):
+                continue
+            location = locations.get(place)
+            size = self._scan.sizes.get(place)
+            positions.put(self._kept, position)
+            locations.put(self._kept, location)
+            self._kept += 1
+            self._octets += size
+            if self._expires and position in self._expires:
+                self._expiring.append((position, location))
+            if segment is None or location >> _SEGMENT_SHIFT != segment.number:
+                segment = self._segments[location >> _SEGMENT_SHIFT]
+            segment.live += 1
+            segment.live_octets += size + _BESIDE_BODY
+        return self._place < positions.count
+
+    def found(self) -> Found:
+        """All of it, once there are no more."""
+        positions, locations, lane = self._scan.positions, self._scan.locations, self._lane
+        ends = [lane.reached, lane.end]
+        if positions.count:
+            # Also the last may be done with, and is at its place still.
+            ends.append(positions.get(positions.count - 1) + 1)
+        positions.cut(self._kept)
+        locations.cut(self._kept)
+        return Found(
+            positions=positions,
+            locations=locations,
+            octets=self._octets,
+            expiring=self._expiring,
+            reached=lane.reached,
+            end=max(ends),
+        )

@@ -1,0 +1,62 @@
+"""A column of numbers, 0 to 2**64 - 1, that grows at its end: an `array` that compiled code need not box for.
+
+    _array  │ 17 │ 4 │ 99 │ 3 │   │   │   │   │
+              0    1    2   3   count          _room
+
+Compiled, `_items` is a view of the array, which cannot grow while there is one.
+"""
+
+from array import array
+
+_ROOM_MIN = 8
+_BLANK = array("Q", bytes(8 * _ROOM_MIN))
+# By what part of itself a column grows, as a shift: room for an eighth more is what it wastes at most.
+_GROWTH_SHIFT = 3
+
+
+class Column:
+    """`count` numbers, each at its place."""
+
+    __slots__ = ("_array", "_items", "_room", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._array = _BLANK[:]
+        self._items = self._array
+        self._room = _ROOM_MIN
+
+    def append(self, number: int) -> None:
+        """Put `number` behind the last."""
+        if self.count == self._room:
+            self._grow()
+        self._items[self.count] = number
+        self.count += 1
+
+    def get(self, place: int) -> int:
+        """The number at `place`. IndexError outside of the column."""
+        if not 0 <= place < self.count:
+            raise IndexError(place)
+        return self._items[place]
+
+    def put(self, place: int, number: int) -> None:
+        """Have `number` at `place`. IndexError outside of the column."""
+        if not 0 <= place < self.count:
+            raise IndexError(place)
+        self._items[place] = number
+
+    def cut(self, count: int) -> None:
+        """Keep the first `count` numbers, of as many or more."""
+        if not 0 <= count <= self.count:
+            raise IndexError(count)
+        self.count = count
+
+    def numbers(self, first: int = 0) -> "array[int]":
+        """The numbers from place `first` on, as they are now."""
+        return self._array[first : self.count]
+
+    def _grow(self) -> None:
+        more = max(self.count >> _GROWTH_SHIFT, _ROOM_MIN)
+        self._items = _BLANK
+        self._array.extend(array("Q", bytes(8 * more)))
+        self._items = self._array
+        self._room += more
