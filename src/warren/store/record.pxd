@@ -6,20 +6,18 @@ from warren.model.message cimport StoredMessage, new_stored_message, published_a
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _REFERENCE_SIZE
 cdef Py_ssize_t _FIXED_SIZE
-cdef Py_ssize_t _CHECKED_FROM
 cdef Py_ssize_t _COPIED_SIZE_MAX
-cdef bytearray _BLANK_HEAD
-cdef bytearray _BLANK_MESSAGE
-cdef bytearray _BLANK_REFERENCE
+cdef object _pack_head
+cdef bytearray _FIXED
+cdef object _pack_reference
 
 @cython.locals(
-    address=bytes, property_list=bytes, content=bytes, behind=bytes, fixed=bytearray, head=bytearray, rest=bytes,
+    address=bytes, property_list=bytes, content=bytes, behind=bytes, fixed=bytearray, rest=bytes,
     checksum=uint32_t,
 )
 cpdef encode_message(StoredMessage message, bytes references, uint32_t seed, list chunks)
 @cython.locals(parts=Py_ssize_t)
 cpdef Py_ssize_t message_record_size(StoredMessage message, bytes references)
-@cython.locals(reference=bytearray)
 cpdef bytes encode_reference(uint32_t queue, uint64_t position)
 @cython.locals(source='const unsigned char*', end=Py_ssize_t, checksum=uint32_t)
 cpdef Py_ssize_t is_intact(bytes octets, Py_ssize_t at, uint32_t seed) except -1
@@ -32,10 +30,10 @@ cpdef Py_ssize_t first_reference(Py_ssize_t at) noexcept
 cpdef Py_ssize_t reference_count(const unsigned char* octets, Py_ssize_t at) noexcept
 @cython.locals(body=Py_ssize_t, before=Py_ssize_t)
 cpdef Py_ssize_t content_size(const unsigned char* octets, Py_ssize_t at, Py_ssize_t size) noexcept
-@cython.locals(place=Py_ssize_t)
-cdef _put(bytearray octets, Py_ssize_t at, Py_ssize_t size, uint64_t value)
 cpdef uint32_t uint16(const unsigned char* octets, Py_ssize_t at) noexcept
 @cython.locals(high=uint32_t)
 cpdef uint32_t uint32(const unsigned char* octets, Py_ssize_t at) noexcept
 @cython.locals(high=uint64_t)
 cpdef uint64_t uint64(const unsigned char* octets, Py_ssize_t at) noexcept
+@cython.locals(place=Py_ssize_t)
+cdef _put(bytearray octets, Py_ssize_t at, Py_ssize_t size, uint64_t value)

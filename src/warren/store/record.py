@@ -17,6 +17,8 @@ All integers are big-endian. A queue goes by the number that the metadata gave i
 position is the place of the message in its queue, with the priority level in the highest octet.
 """
 
+from struct import Struct
+
 from google_crc32c import extend
 
 from warren.limits import CONTENT_COPIED_MAX
@@ -35,8 +37,6 @@ REFERENCE_SIZE = 12
 RUN_SIZE = 20
 # The body of a MESSAGE up to its references.
 _FIXED_SIZE = 20
-# Where a record has its kind, from which on the checksum covers it.
-_CHECKED_FROM = 8
 _COPIED_SIZE_MAX = CONTENT_COPIED_MAX
 
 # What a message takes on the disk beside its content, but for its address and its property list.
@@ -44,10 +44,11 @@ MESSAGE_OVERHEAD = HEAD_SIZE + _FIXED_SIZE + REFERENCE_SIZE
 
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
-# Copied and filled in.
-_BLANK_HEAD = bytearray(_CHECKED_FROM)
-_BLANK_MESSAGE = bytearray((MESSAGE,)) + bytes(_FIXED_SIZE)
-_BLANK_REFERENCE = bytearray(REFERENCE_SIZE)
+# Filled in, and copied into the record, for each MESSAGE: its kind, and what stands before its references.
+_FIXED = bytearray((MESSAGE,)) + bytes(_FIXED_SIZE)
+# Size and checksum; a reference.
+_pack_head = Struct(">II").pack
+_pack_reference = Struct(">IQ").pack
 
 
 def checksum_seed(segment: int, salt: bytes) -> int:
@@ -68,7 +69,7 @@ def encode_message(message: StoredMessage, references: bytes, seed: int, chunks:
     address = message.address
     property_list = message.property_list
     content = message.content
-    fixed = _BLANK_MESSAGE.copy()
+    fixed = _FIXED
     _put(fixed, 1, 8, published_at_of(message))
     fixed[9] = message.flags
     fixed[10] = message.priority
@@ -82,10 +83,7 @@ def encode_message(message: StoredMessage, references: bytes, seed: int, chunks:
     checksum: int = extend(seed, rest)
     if behind:
         checksum = extend(checksum, behind)
-    head = _BLANK_HEAD.copy()
-    _put(head, 0, 4, len(rest) - 1 + len(behind))
-    _put(head, 4, 4, checksum)
-    chunks.append(bytes(head))
+    chunks.append(_pack_head(len(rest) - 1 + len(behind), checksum))
     chunks.append(rest)
     if behind:
         chunks.append(behind)
@@ -99,10 +97,7 @@ def message_record_size(message: StoredMessage, references: bytes) -> int:
 
 def encode_reference(queue: int, position: int) -> bytes:
     """Where a message stands in a queue."""
-    reference = _BLANK_REFERENCE.copy()
-    _put(reference, 0, 4, queue)
-    _put(reference, 4, 8, position)
-    return bytes(reference)
+    return _pack_reference(queue, position)
 
 
 def encode_run(queue: int, first: int, count: int) -> bytes:
