@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -34,6 +33,7 @@ from warren.journal.page import PageError  # noqa: E402
 from warren.journal.recovery import recover  # noqa: E402
 from warren.metadata.machine import Metadata  # noqa: E402
 from warren.runtime.disk import DirectoryDisk  # noqa: E402
+from warren.runtime.worker import Worker  # noqa: E402
 from warren.store.message_store import StorePort  # noqa: E402
 from warren.store.recovery import OpeningWorld, open_store  # noqa: E402
 from warren.store.segment import SegmentError  # noqa: E402
@@ -135,10 +135,10 @@ def cut(
 def compare(data: Path, told: Told) -> None:
     """Recover what is in `data`; LostError if it is not what clients were told."""
     loop = asyncio.new_event_loop()
-    with ThreadPoolExecutor(1) as executor:
+    with closing(Worker("disk")) as worker:
         metadata = Metadata()
         if (data / "metadata").exists():
-            with closing(DirectoryDisk(data / "metadata", loop, executor)) as disk:
+            with closing(DirectoryDisk(data / "metadata", loop, worker)) as disk:
                 damage = recover(disk, metadata)
             if damage:
                 raise LostError(f"damage: {damage[0]}")
@@ -151,7 +151,7 @@ def compare(data: Path, told: Told) -> None:
         )
         found: dict[str, list[bytes]] = defaultdict(list)
         for path in (data / "vhosts").glob("*"):
-            with closing(DirectoryDisk(path, loop, executor)) as disk:
+            with closing(DirectoryDisk(path, loop, worker)) as disk:
                 recovered = open_store(disk, StorePort(), world)
                 if recovered.damage:
                     raise LostError(f"damage: {recovered.damage[0]}")

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from warren.journal.journal import Journal, JournalWorld
@@ -14,6 +13,7 @@ from warren.runtime.clock import Clock
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.folder import make_folder
 from warren.runtime.randomness import random_octets
+from warren.runtime.worker import Worker
 
 logger = logging.getLogger("warren.journal")
 
@@ -27,11 +27,11 @@ class Journaling:
         """Read what is there; BootRefused if that cannot be done, or not without loss."""
         self._path = data / _NAME
         loop = asyncio.get_running_loop()
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix=_NAME)
+        self._worker = Worker(_NAME)
         self.metadata = Metadata()
         try:
             make_folder(self._path)
-            self._disk = DirectoryDisk(self._path, loop, self._executor)
+            self._disk = DirectoryDisk(self._path, loop, self._worker)
             # True if nothing was ever written here.
             self.is_new = NAME not in self._disk.names()
             damage = recover(self._disk, self.metadata)
@@ -59,7 +59,7 @@ class Journaling:
         ended = asyncio.get_running_loop().create_future()
         self.journal.close(lambda: ended.set_result(None))
         await ended
-        self._executor.shutdown()
+        self._worker.close()
         self._disk.close()
 
     def _judge(self, damage: list[PageError], *, is_damage_skipped: bool) -> None:

@@ -15,7 +15,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +27,7 @@ from warren.runtime.folder import make_folder
 from warren.runtime.randomness import random_octets
 from warren.runtime.supervisor import contain
 from warren.runtime.timers import Periodic
+from warren.runtime.worker import Worker
 from warren.session.domain import Domain
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_erased, open_store
@@ -44,6 +44,8 @@ _TRANSIENT = "transient"
 _DIGITS = 32
 # How often a batch that found no room is tried again.
 _RETRY_S = 1.0
+# How long what is done with may wait to be written, unless something comes for which somebody waits.
+_SETTLED_S = 0.02
 # How often queues let go of what was written since it was published to them.
 _TEND_S = 1.0
 # Recovery that takes longer says how far it is, so often.
@@ -96,8 +98,8 @@ class Storage:
         self._loop = asyncio.get_running_loop()
         # One thread for all, as they share the device: while one syncs, the others gather. What is written
         # without a sync is no confirm's affair, may be much, and has another.
-        self._executor = ThreadPoolExecutor(1, "warren-disk")
-        self._spilling = ThreadPoolExecutor(1, "warren-spill")
+        self._writer = Worker("warren-disk")
+        self._spiller = Worker("warren-spill")
         self._open: dict[str, Keeping] = {}
         self._tending = Periodic(self._loop, _TEND_S, self._tend)
         # Octets of messages that a queue may have in memory.
@@ -120,7 +122,7 @@ class Storage:
         """`keeping` is not wanted after all."""
         for shelf in (keeping.persistent, keeping.transient):
             shelf.port.is_over = True
-            await asyncio.wrap_future(shelf.disk.close_behind())
+            await shelf.disk.close_behind()
 
     def _recover(self, name: str, failed: Callable[[Exception], None], *, is_doubted: bool) -> Keeping:
         """The same, in a thread of its own."""
@@ -128,7 +130,7 @@ class Storage:
         for folder in (self.path, path):
             make_folder(folder)
         port = _LoopPort(self._loop, name, failed, _NO_CONFIRMS)
-        disk = DirectoryDisk(path, self._loop, self._executor, guard=port.guard)
+        disk = DirectoryDisk(path, self._loop, self._writer, guard=port.guard)
         started = time.monotonic()
         world = OpeningWorld(
             random_octets=random_octets,
@@ -156,7 +158,7 @@ class Storage:
         """A store in `path` for what no start reads."""
         path.mkdir(exist_ok=True)
         port.is_transient = True
-        disk = DirectoryDisk(path, self._loop, self._spilling, guard=port.guard, is_synced=False)
+        disk = DirectoryDisk(path, self._loop, self._spiller, guard=port.guard, is_synced=False)
         try:
             store = port.store = open_erased(disk, port, random_octets)
         except BaseException:
@@ -230,8 +232,8 @@ class Storage:
         """Write what is pending, and let go of everything."""
         self._tending.stop()
         await asyncio.gather(*map(self._close, list(self._open)))
-        self._executor.shutdown()
-        self._spilling.shutdown()
+        self._writer.close()
+        self._spiller.close()
 
     async def _close(self, name: str) -> None:
         keeping = self._open.pop(name)
@@ -295,6 +297,8 @@ class _LoopPort(StorePort):
         # Of the virtual host, once it lives.
         self.credit: Credit | None = None
         self._is_behind = False
+        # True while a commit is due for what nobody waits for.
+        self._is_settling = False
         # True for the store of messages that are not persistent.
         self.is_transient = False
         self.is_full = False
@@ -305,6 +309,11 @@ class _LoopPort(StorePort):
 
     def dirty(self) -> None:
         self._loop.call_soon(self.guard, self._commit)
+
+    def settled(self) -> None:
+        if not self._is_settling:
+            self._is_settling = True
+            self._loop.call_later(_SETTLED_S, self.guard, self._settle)
 
     def failed(self, error: OSError, is_full: bool) -> None:
         if not is_full:
@@ -340,6 +349,10 @@ class _LoopPort(StorePort):
     def _commit(self) -> None:
         assert self.store is not None
         self.store.commit()
+
+    def _settle(self) -> None:
+        self._is_settling = False
+        self._commit()
 
     def _retry(self) -> None:
         assert self.store is not None

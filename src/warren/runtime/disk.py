@@ -9,11 +9,11 @@ import errno
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from warren.runtime.worker import Worker
 from warren.store.disk import Create, Delete, Done, Rename, Step, Sync, SyncDirectory, Write
 
 logger = logging.getLogger("warren.disk")
@@ -24,7 +24,7 @@ _OPEN_FILES_MAX = 8
 
 
 class DirectoryDisk:
-    """A directory that is there; `executor` does the jobs, one at a time.
+    """A directory that is there; `worker` does the jobs, one at a time.
 
     `guard` is whoever calls back in the loop, and is responsible for what comes of it. Nothing is synced if
     not `is_synced`: no start reads it.
@@ -34,21 +34,30 @@ class DirectoryDisk:
         self,
         path: Path,
         loop: asyncio.AbstractEventLoop,
-        executor: Executor,
+        worker: Worker,
         *,
         guard: Callable[[Callable[[], None]], None] = lambda action: action(),
         is_synced: bool = True,
     ) -> None:
         self._loop = loop
-        self._executor = executor
+        self._worker = worker
         self._guard = guard
         self._is_synced = is_synced
         self._files: dict[str, int] = {}
         self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def close_behind(self) -> "Future[None]":
+    async def close_behind(self) -> None:
         """Let go of the files when the jobs that were submitted have ended."""
-        return self._executor.submit(self.close)
+        closed = self._loop.create_future()
+
+        def close() -> None:
+            try:
+                self.close()
+            finally:
+                self._loop.call_soon_threadsafe(closed.set_result, None)
+
+        self._worker.do(close)
+        await closed
 
     def close(self) -> None:
         """Let go of the files; no job may be under way."""
@@ -90,8 +99,7 @@ class DirectoryDisk:
 
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         """Do `steps` in order in the thread, then call `done` in the loop."""
-        job = self._executor.submit(self.perform, steps)
-        job.add_done_callback(lambda ended: self._tell(done, _error_of(ended)))
+        self._worker.do(partial(self._perform_and_tell, steps, done))
 
     def doubt(self) -> None:
         """Have files read from the device from here on.
@@ -106,7 +114,18 @@ class DirectoryDisk:
             finally:
                 os.close(file)
 
-    def _tell(self, done: Done, error: OSError | None) -> None:
+    def _perform_and_tell(self, steps: Sequence[Step], done: Done) -> None:
+        """One job, in the thread."""
+        error: OSError | None = None
+        try:
+            self.perform(steps)
+        except OSError as failure:
+            error = failure
+        except Exception as unexpected:
+            # Nobody may wait for ever for a job that ended in a way that nobody expected.
+            name = type(unexpected).__name__
+            logger.exception("unexpected %s in a job of the disk", name)
+            error = OSError(errno.EIO, f"unexpected {name}: {unexpected}")
         self._loop.call_soon_threadsafe(self._guard, partial(done, error))
 
     def _do(self, step: Step) -> None:
@@ -164,12 +183,3 @@ class DirectoryDisk:
         file = self._files.pop(name, None)
         if file is not None:
             os.close(file)
-
-
-def _error_of(job: "Future[None]") -> OSError | None:
-    error = job.exception()
-    if error is None or isinstance(error, OSError):
-        return error
-    # Nobody may wait for ever for a job that ended in a way that nobody expected.
-    logger.error("unexpected %s in a job of the disk", type(error).__name__, exc_info=error)
-    return OSError(errno.EIO, f"unexpected {type(error).__name__}: {error}")

@@ -43,6 +43,7 @@ cdef class MessageStore:
     cdef list _batch_waiting
     cdef object _on_closed
     cdef bint _is_closed
+    cdef bint _is_mentioned
     cdef readonly dict lanes
     cdef readonly uint64_t written
 
@@ -57,6 +58,7 @@ cdef class MessageStore:
     cdef _leave(self, uint64_t location, int64_t octets)
     cpdef reached(self, Lane lane, uint64_t position)
     cdef _announce(self)
+    cdef _mention(self)
     @cython.locals(before=Py_ssize_t)
     cdef _add_pending(self, Py_ssize_t size)
     cdef _mark(self, Lane lane)

@@ -56,6 +56,10 @@ class StorePort:
         """There is something to write: call `commit` when the turn is over."""
         raise NotImplementedError
 
+    def settled(self) -> None:
+        """What nobody waits for is to be written, as what is done with: call `commit` in a moment."""
+        self.dirty()
+
     def failed(self, error: OSError, is_full: bool) -> None:
         """A batch could not be written, and nothing is confirmed; `retry` it when a full disk has room."""
         raise NotImplementedError
@@ -82,8 +86,8 @@ class MessageStore:
 
     __slots__ = (
         "_asked_first", "_asked_last", "_asking", "_batch_waiting", "_chores", "_compaction", "_dead",
-        "_dead_seen", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed", "_last",
-        "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_pending_size",
+        "_dead_seen", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed", "_is_mentioned",
+        "_last", "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_pending_size",
         "_port", "_reader", "_retried", "_runs", "_waiting", "failure", "lanes", "segments", "written",
     )  # fmt: skip
 
@@ -94,8 +98,9 @@ class MessageStore:
         self.segments = log.segments
         self._port = port
         self._reader = Reader(disk, log.segments, port.unreadable)
-        # True while the port knows that there is something to commit.
+        # True while the port knows that there is something to commit; that nobody waits for it.
         self._is_announced = False
+        self._is_mentioned = False
         self._is_busy = False
         # What a job failed with: nothing is confirmed until the same job succeeds, if ever.
         self.failure: OSError | None = None
@@ -243,6 +248,7 @@ class MessageStore:
     def commit(self) -> None:
         """Write what is pending, unless a batch is being written: then it goes with the next."""
         self._is_announced = False
+        self._is_mentioned = False
         if self._is_busy or self._is_closed or self.failure is not None:
             return
         steps = self._encode_batch()
@@ -273,13 +279,17 @@ class MessageStore:
     @property
     def is_idle(self) -> bool:
         """True when everything that was appended is safe, or never will be."""
-        return not (self._is_busy or self._is_wanted())
+        return not (self._is_busy or self._is_wanted() or self._dirty_lanes)
 
     # --- private -------------------------------------------------------------------------------
 
     def _announce(self) -> None:
         self._is_announced = True
         self._port.dirty()
+
+    def _mention(self) -> None:
+        self._is_mentioned = True
+        self._port.settled()
 
     def _add_pending(self, size: int) -> None:
         """So much more is in memory until the next batch: beyond the bound, the port is told, once."""
@@ -291,8 +301,8 @@ class MessageStore:
     def _mark(self, lane: Lane) -> None:
         lane.is_dirty = True
         self._dirty_lanes.append(lane)
-        if not self._is_announced:
-            self._announce()
+        if not self._is_announced and not self._is_mentioned:
+            self._mention()
 
     def _encode_batch(self) -> list[Step]:
         """Everything pending as steps for the disk; none if all of it was released again."""
@@ -410,11 +420,11 @@ class MessageStore:
             self.tend()
 
     def _is_wanted(self) -> bool:
-        """True if there is something to write, or somebody waits."""
-        return bool(self._pending or self._waiting or self._asking or self._dirty_lanes)
+        """True if there is something to write that somebody waits for."""
+        return bool(self._pending or self._waiting or self._asking)
 
     def _has_more(self) -> bool:
-        """True if there is something to write that nobody waits for."""
+        """True if there is something to write that is much, though nobody waits for it."""
         return self._compaction is not None or len(self._dead) != self._dead_seen or bool(self._chores)
 
     def _submit(self, steps: list[Step]) -> None:
@@ -438,8 +448,10 @@ class MessageStore:
             self._port.recovered()
         self._confirm()
         self._advance()
-        if self._is_wanted() or self._has_more():
+        if self._is_wanted() or self._has_more() or self._on_closed is not None:
             self.commit()
+        elif self._dirty_lanes:
+            self._mention()
         self._end_if_done()
 
     def _confirm(self) -> None:

@@ -3,12 +3,13 @@
 import asyncio
 import errno
 import os
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from warren.runtime.disk import DirectoryDisk
+from warren.runtime.worker import Worker
 from warren.store.disk import Create, Delete, Rename, Step, Sync, SyncDirectory, Write
 
 
@@ -16,8 +17,8 @@ def after(path: Path, *jobs: list[Step]) -> list[OSError | None]:
     """Do `jobs` one after the other; how each of them ended."""
 
     async def scenario() -> list[OSError | None]:
-        with ThreadPoolExecutor(1) as executor:
-            disk = DirectoryDisk(path, asyncio.get_running_loop(), executor)
+        with closing(Worker("disk")) as worker:
+            disk = DirectoryDisk(path, asyncio.get_running_loop(), worker)
             ends = []
             for job in jobs:
                 end: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
@@ -57,8 +58,8 @@ def test_what_is_gone_may_be_renamed_and_deleted_again(tmp_path: Path) -> None:
 def test_reading_ends_with_the_file(tmp_path: Path, at: int, size: int, expected: bytes) -> None:
     (tmp_path / "a").write_bytes(b"abcdef")
     loop = asyncio.new_event_loop()
-    with ThreadPoolExecutor(1) as executor:
-        disk = DirectoryDisk(tmp_path, loop, executor)
+    with closing(Worker("disk")) as worker:
+        disk = DirectoryDisk(tmp_path, loop, worker)
         assert disk.read("a", at, size) == expected
         assert disk.names() == {"a": 6}
         disk.close()

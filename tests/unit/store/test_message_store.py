@@ -26,8 +26,13 @@ class Port(StorePort):
     def __init__(self) -> None:
         self.told: list[str] = []
 
+        self.asked: list[str] = []
+
     def dirty(self) -> None:
-        """The tests commit when they want to."""
+        self.asked.append("now")
+
+    def settled(self) -> None:
+        self.asked.append("in a moment")
 
     def failed(self, error: OSError, is_full: bool) -> None:
         self.told.append("failed")
@@ -118,6 +123,45 @@ def test_it_may_be_behind_again_and_again() -> None:
         publisher.store.commit()
         publisher.disk.advance()
     assert publisher.port.told == ["behind", "caught up"] * 2
+
+
+def test_what_is_done_with_has_time_unless_something_is_published() -> None:
+    publisher = Publisher()
+    store, lane = publisher.store, publisher.store.lane(1, 0)
+    publisher.publish(3, 0)
+    store.commit()
+    publisher.disk.advance()
+    assert publisher.port.asked == ["now"]
+    store.finish(lane, 0, 1)
+    store.finish(lane, 1, 2)
+    assert publisher.port.asked == ["now", "in a moment"], "it is said once"
+    publisher.publish(1, 0)
+    assert publisher.port.asked == ["now", "in a moment", "now"]
+    store.commit()
+    assert publisher.disk.is_busy
+    store.finish(lane, 2, 3)
+    store.commit()
+    publisher.disk.advance()
+    assert publisher.port.asked == ["now", "in a moment", "now", "in a moment", "in a moment"]
+    assert not publisher.disk.is_busy, "nobody waits"
+    assert not store.is_idle
+    store.commit()
+    publisher.disk.advance()
+    assert store.is_idle
+
+
+def test_what_is_done_with_is_written_before_it_closes() -> None:
+    publisher = Publisher()
+    publisher.publish(1, 0)
+    publisher.store.commit()
+    publisher.store.finish(publisher.store.lane(1, 0), 0, 1)
+    closed: list[bool] = []
+    publisher.store.close(lambda: closed.append(publisher.store.is_idle))
+    publisher.disk.advance(2)
+    assert closed == []
+    publisher.disk.advance()
+    publisher.disk.advance(4)
+    assert closed == [True]
 
 
 class Publishing(Confirmation):
