@@ -205,3 +205,11 @@ JOURNAL_CHUNK_SIZE = 16_384
 JOURNAL_ROWS_MAX = 256
 # A disk that failed is tried again so often at most, each time with the whole state.
 JOURNAL_RETRY_MS = 1_000
+
+# --- management ---------------------------------------------------------------------------------
+# Definitions are the largest thing sent to the HTTP API: as RabbitMQ 4.3.
+HTTP_BODY_SIZE_MAX = 10_000_000
+# Entries of a page, as in RabbitMQ.
+PAGE_SIZE_MAX = 500
+# Records of a list that are looked at, sorted or written in one turn: a millisecond, mostly of views.
+LISTED_PER_TURN = 64

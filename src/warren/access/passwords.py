@@ -9,7 +9,7 @@ from hmac import compare_digest
 
 SALT_SIZE = 4
 
-_ALGORITHMS: Mapping[str, Callable[[bytes], bytes]] = {
+ALGORITHMS: Mapping[str, Callable[[bytes], bytes]] = {
     "rabbit_password_hashing_sha256": lambda octets: sha256(octets).digest(),
     "rabbit_password_hashing_sha512": lambda octets: sha512(octets).digest(),
     # Only to let in users of documents from before RabbitMQ 3.6.
@@ -21,12 +21,12 @@ DEFAULT_ALGORITHM = "rabbit_password_hashing_sha256"
 def hash_password(password: str, salt: bytes) -> bytes:
     """The hash to store for `password`, with a salt that nobody can guess."""
     assert len(salt) == SALT_SIZE
-    return salt + _ALGORITHMS[DEFAULT_ALGORITHM](salt + _octets(password))
+    return salt + ALGORITHMS[DEFAULT_ALGORITHM](salt + _octets(password))
 
 
 def is_password(password: str, stored: bytes, algorithm: str) -> bool:
     """True if `stored` is the hash of `password`; takes as long when it is not."""
-    digest = _ALGORITHMS.get(algorithm)
+    digest = ALGORITHMS.get(algorithm)
     if digest is None or len(stored) <= SALT_SIZE:
         return False
     salt = stored[:SALT_SIZE]

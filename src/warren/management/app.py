@@ -2,39 +2,25 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
+from inspect import isawaitable
 
 from aiohttp import web
 
-from warren.management.api import connections, health, nodes, overview, vhosts
-from warren.management.auth import NotAuthorised, authenticate
+from warren.errors import AmqpError
+from warren.limits import HTTP_BODY_SIZE_MAX
+from warren.management.auth import admit
 from warren.management.managed import ListenerView, Managed
 from warren.management.metrics import metrics
-from warren.management.replies import not_found, refused
+from warren.management.proposing import explained
+from warren.management.replies import Refused, not_found, options, refused
+from warren.management.routes import ROUTES, Route
 from warren.transport.sockets import bind
 
 logger = logging.getLogger("warren.management")
 
-View = Callable[[web.Request, Managed], web.Response]
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Responder = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _BACKLOG = 128
-# Definitions are the largest thing sent here: as RabbitMQ 4.3.
-_BODY_SIZE_MAX = 10_000_000
-
-ROUTES: dict[str, View] = {
-    "/api/overview": overview.overview,
-    "/api/nodes": nodes.nodes,
-    "/api/connections": connections.connections,
-    "/api/whoami": overview.who_am_i,
-    "/api/health/checks/alarms": health.alarms,
-    "/api/health/checks/local-alarms": health.local_alarms,
-    "/api/health/checks/port-listener/{port}": health.port_listener,
-    "/api/health/checks/protocol-listener/{protocol}": health.protocol_listener,
-    "/api/health/checks/virtual-hosts": health.virtual_hosts,
-    "/api/health/checks/node-is-mirror-sync-critical": health.critical,
-    "/api/health/checks/node-is-quorum-critical": health.critical,
-}
 
 
 class HttpServer:
@@ -61,43 +47,49 @@ class HttpServer:
 
 
 def _app(node: Managed, protocol: str) -> web.Application:
-    app = web.Application(middlewares=[_errors], client_max_size=_BODY_SIZE_MAX)
+    app = web.Application(middlewares=[_errors], client_max_size=HTTP_BODY_SIZE_MAX)
     if protocol == "http/prometheus":
-        app.router.add_get("/metrics", _handler(node, metrics))
+        app.router.add_get("/metrics", _metrics(node))
         return app
-    for path, view in ROUTES.items():
-        app.router.add_get(path, _admitting(node, _handler(node, view)))
-    app.router.add_post(
-        "/api/vhosts/{vhost}/start/{node}", _admitting(node, partial(vhosts.start, node=node))
-    )
+    for route in ROUTES:
+        responder = _responder(node, route)
+        for path in (f"/api{route.path}", f"/api{route.path}/"):
+            app.router.add_route("*", path, responder)
     return app
 
 
-def _handler(node: Managed, view: View) -> Handler:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return view(request, node)
+def _metrics(node: Managed) -> Responder:
+    async def respond(request: web.Request) -> web.StreamResponse:
+        return metrics(request, node)
 
-    return handle
+    return respond
 
 
-def _admitting(node: Managed, handler: Handler) -> Handler:
-    """`handler` for users of the HTTP API, and nobody else."""
+def _responder(node: Managed, route: Route) -> Responder:
+    """What answers every method of `route`; the method is looked at before the user, and both first."""
 
-    async def handle(request: web.Request) -> web.StreamResponse:
-        try:
-            request["user"] = authenticate(request, node)
-        except NotAuthorised as refusal:
-            return refusal.response
-        return await handler(request)
+    async def respond(request: web.Request) -> web.StreamResponse:
+        if request.method == "OPTIONS":
+            return options(route.methods)
+        handler = route.handler(request.method)
+        if handler is None:
+            return web.Response(status=405, headers={"allow": ", ".join(route.methods)})
+        admit(request, node, route.right_of(request.method))
+        answer = handler(request, node)
+        return await answer if isawaitable(answer) else answer
 
-    return handle
+    return respond
 
 
 @web.middleware
-async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _errors(request: web.Request, handler: Responder) -> web.StreamResponse:
     """RabbitMQ's body for what aiohttp refuses by itself; nothing of an exception goes to the client."""
     try:
         return await handler(request)
+    except Refused as refusal:
+        return refusal.response
+    except AmqpError as error:
+        return explained(error)
     except web.HTTPNotFound:
         return not_found()
     except web.HTTPMethodNotAllowed as error:

@@ -1,47 +1,113 @@
-"""Who asks: basic authentication against the broker's users, and the tags that open the HTTP API."""
+"""Who asks, and what for: basic authentication against the broker's users, and the rights to a route.
+
+RabbitMQ's rights and its texts. A method that a resource does not know is refused before anybody is asked who
+they are; what does not exist is told only to those who might see it.
+"""
 
 import base64
 import binascii
+from enum import Enum
 
 from aiohttp import web
 
 from warren.errors import AmqpError
 from warren.management.managed import Managed
-from warren.management.replies import refused
+from warren.management.replies import Refused, not_authorised, refused
 from warren.metadata.users import User
 from warren.session.peer import Peer
 
+ADMINISTRATOR = "administrator"
+MONITORING = "monitoring"
+POLICYMAKER = "policymaker"
+MANAGEMENT = "management"
+
 # RabbitMQ: whoever has one of these may log in here.
-_TAGS = frozenset({"administrator", "monitoring", "policymaker", "management"})
-# And whoever has one of these sees what all others do.
-_MONITOR_TAGS = frozenset({"administrator", "monitoring"})
+_TAGS = frozenset({ADMINISTRATOR, MONITORING, POLICYMAKER, MANAGEMENT})
+# And whoever has one of these sees what all others do, or sets policies.
+_MONITOR_TAGS = frozenset({ADMINISTRATOR, MONITORING})
+_POLICY_TAGS = frozenset({ADMINISTRATOR, POLICYMAKER})
 _CHALLENGE = {"www-authenticate": 'Basic realm="RabbitMQ Management"'}
 _CREDENTIALS_SIZE_MAX = 4096
 
+_NOT_OF_VHOST = "User not authorised to access virtual host"
+_NOT_OF_OBJECT = "User not authorised to access object"
 
-class NotAuthorised(Exception):
-    """The request is answered with `response` and nothing else."""
 
-    def __init__(self, response: web.Response) -> None:
-        super().__init__()
-        self.response = response
+class Right(Enum):
+    """Who may ask for a route."""
+
+    # Everybody, without saying who they are.
+    ANYBODY = "anybody"
+    # Whoever may log in here.
+    USER = "user"
+    MONITOR = "monitor"
+    ADMINISTRATOR = "administrator"
+    # Of the route's virtual host: who has permissions in it, or also who sees everything.
+    VHOST = "vhost"
+    VISIBLE_VHOST = "visible vhost"
+    # Who makes policies, in the route's virtual host or for all of them.
+    POLICIES = "policies"
+    GLOBAL_PARAMETERS = "global parameters"
+
+
+def admit(request: web.Request, node: Managed, right: Right) -> None:
+    """Note who asks, in `request["user"]`; Refused for anybody who may not."""
+    if right is Right.ANYBODY:
+        return
+    user = authenticate(request, node)
+    request["user"] = user
+    vhost = request.match_info.get("vhost")
+    match right:
+        case Right.USER:
+            return
+        case Right.MONITOR:
+            _check(is_monitor(user), "Not monitor user")
+        case Right.ADMINISTRATOR:
+            _check(is_administrator(user), "Not administrator user")
+        case Right.VHOST:
+            _check(_is_of_vhost(node, user, vhost), _NOT_OF_VHOST)
+        case Right.VISIBLE_VHOST:
+            _check(is_monitor(user) or _is_of_vhost(node, user, vhost), _NOT_OF_VHOST)
+        case Right.POLICIES:
+            is_of_vhost = is_administrator(user) or _is_of_vhost(node, user, vhost)
+            _check(is_policymaker(user) and is_of_vhost, _NOT_OF_OBJECT)
+        case Right.GLOBAL_PARAMETERS:
+            _check(is_policymaker(user), _NOT_OF_OBJECT)
 
 
 def authenticate(request: web.Request, node: Managed) -> User:
-    """The user who asks; NotAuthorised for anybody who may not."""
-    credentials = _credentials(request.headers.get("authorization", ""))
+    """The user who asks; Refused for anybody who may not log in here."""
+    header = request.headers.get("authorization")
+    if header is None:
+        raise Refused(web.Response(status=401, headers=_CHALLENGE))
+    return check_credentials(request, node, _credentials(header))
+
+
+def check_credentials(request: web.Request, node: Managed, credentials: bytes | None) -> User:
+    """The user whose `name:password` these are; Refused if it is nobody, or may not log in here."""
     if credentials is None:
-        raise NotAuthorised(web.Response(status=401, headers=_CHALLENGE))
+        raise _login_failed()
     try:
         name = node.server.gate.authenticate(
             "PLAIN", b"\x00" + credentials.replace(b":", b"\x00", 1), _peer(request)
         )
     except AmqpError:
-        raise NotAuthorised(_refused("not_authorized", "Login failed")) from None
+        raise _login_failed() from None
     user = node.metadata.users.by_name.get(name)
     if user is None or not _TAGS.intersection(user.tags):
-        raise NotAuthorised(_refused("not_authorised", "Not management user"))
+        raise not_authorised("Not management user")
     return user
+
+
+def user_of(request: web.Request) -> User:
+    """Who asks, once admitted."""
+    user: User = request["user"]
+    return user
+
+
+def is_administrator(user: User) -> bool:
+    """True if `user` may do everything here."""
+    return ADMINISTRATOR in user.tags
 
 
 def is_monitor(user: User) -> bool:
@@ -49,10 +115,44 @@ def is_monitor(user: User) -> bool:
     return bool(_MONITOR_TAGS.intersection(user.tags))
 
 
-def _refused(error: str, reason: str) -> web.Response:
-    response = refused(401, error, reason)
+def is_policymaker(user: User) -> bool:
+    """True if `user` may set policies and parameters."""
+    return bool(_POLICY_TAGS.intersection(user.tags))
+
+
+def check_owner(request: web.Request, owner: str) -> None:
+    """Refuse who is neither `owner`, whose object it is, nor an administrator."""
+    user = user_of(request)
+    _check(is_administrator(user) or user.name == owner, _NOT_OF_OBJECT)
+
+
+def login_vhosts(node: Managed, user: User) -> list[str]:
+    """The virtual hosts that `user` may work in."""
+    granted = node.metadata.permissions
+    return [name for name in node.metadata.vhosts.by_name if granted.get(user.name, name) is not None]
+
+
+def visible_vhosts(node: Managed, user: User) -> list[str]:
+    """The virtual hosts that `user` may know of."""
+    return list(node.metadata.vhosts.by_name) if is_monitor(user) else login_vhosts(node, user)
+
+
+def _is_of_vhost(node: Managed, user: User, vhost: str | None) -> bool:
+    """True also where there is no virtual host: nothing is found in it then."""
+    if vhost is None or vhost not in node.metadata.vhosts.by_name:
+        return True
+    return node.metadata.permissions.get(user.name, vhost) is not None
+
+
+def _check(is_allowed: bool, reason: str) -> None:
+    if not is_allowed:
+        raise not_authorised(reason)
+
+
+def _login_failed() -> Refused:
+    response = refused(401, "not_authorized", "Login failed")
     response.headers.update(_CHALLENGE)
-    return response
+    return Refused(response)
 
 
 def _credentials(header: str) -> bytes | None:

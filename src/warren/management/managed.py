@@ -4,7 +4,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from warren.flow.alarms import Alarms
+from warren.metadata.definitions_import import PasswordHasher
 from warren.metadata.machine import Metadata
+from warren.metadata.parameters import CLUSTER_NAME
+from warren.metadata.proposals import Proposals
 from warren.session.server import Server
 
 
@@ -39,8 +42,12 @@ class Managed:
     """One node."""
 
     node_name: str
-    cluster_name: str
+    # What it is called as long as nobody has called it something else.
+    first_cluster_name: str
     metadata: Metadata
+    proposals: Proposals
+    # Hashes a password with a salt of its own.
+    hash_password: PasswordHasher
     server: Server
     alarms: Alarms
     vhosts: Callable[[], list[VhostView]]
@@ -50,3 +57,9 @@ class Managed:
     started_at: int
     # Filled as they are started.
     listeners: list[ListenerView] = field(default_factory=list)
+
+    @property
+    def cluster_name(self) -> str:
+        """What clients and people are told that they are connected to."""
+        name = self.metadata.global_parameters.by_name.get(CLUSTER_NAME)
+        return name if isinstance(name, str) else self.first_cluster_name

@@ -1,7 +1,8 @@
 """Answers of the HTTP API: JSON, and errors in RabbitMQ's words."""
 
-import json
+from collections.abc import Iterable
 
+import msgspec
 from aiohttp import web
 
 _HEADERS = {
@@ -10,12 +11,67 @@ _HEADERS = {
     "content-security-policy": "script-src 'self'; object-src 'none'; base-uri 'none'",
     "x-content-type-options": "nosniff",
 }
+_JSON = "application/json"
+# What goes out as one answer; more is written piece by piece, as fast as the client takes it.
+_WHOLE_SIZE_MAX = 1_048_576
+
+_encoder = msgspec.json.Encoder()
+
+
+class Refused(Exception):
+    """The request is answered with `response` and nothing else."""
+
+    def __init__(self, response: web.Response) -> None:
+        super().__init__()
+        self.response = response
 
 
 def reply(body: object, status: int = 200) -> web.Response:
     """`body` as JSON."""
-    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
-    return web.Response(text=text, status=status, content_type="application/json", headers=_HEADERS)
+    return web.Response(body=encoded(body), status=status, content_type=_JSON, headers=_HEADERS)
+
+
+def encoded(body: object) -> bytes:
+    """`body` as JSON; what is no text in it is written as it came, octet by octet."""
+    try:
+        return _encoder.encode(body)
+    except UnicodeEncodeError:
+        return _encoder.encode(_as_text(body))
+
+
+async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.StreamResponse:
+    """JSON that is there in parts, which may be large."""
+    size = sum(map(len, parts))
+    if size <= _WHOLE_SIZE_MAX:
+        return web.Response(body=b"".join(parts), content_type=_JSON, headers=_HEADERS)
+    response = web.StreamResponse(headers=_HEADERS)
+    response.content_type = _JSON
+    response.content_length = size
+    await response.prepare(request)
+    if request.method != "HEAD":
+        for part in parts:
+            await response.write(part)
+    return response
+
+
+def done() -> web.Response:
+    """It was done, and there is nothing to say about it."""
+    return web.Response(status=204, headers=_HEADERS)
+
+
+def put(*, is_new: bool) -> web.Response:
+    """It exists: from now on, or since before."""
+    return web.Response(status=201, headers=_HEADERS) if is_new else done()
+
+
+def created(location: str) -> web.Response:
+    """It exists from now on, at `location`."""
+    return web.Response(status=201, headers={**_HEADERS, "location": location})
+
+
+def options(methods: Iterable[str]) -> web.Response:
+    """What may be done with a resource."""
+    return web.Response(headers={"allow": ", ".join(methods), "vary": "origin"})
 
 
 def failed(reason: str, **more: object) -> web.Response:
@@ -23,11 +79,37 @@ def failed(reason: str, **more: object) -> web.Response:
     return reply({"status": "failed", "reason": reason} | more, 503)
 
 
-def refused(status: int, error: str, reason: str) -> web.Response:
+def refused(status: int, error: str, reason: object) -> web.Response:
     """A request that was not obeyed, and why."""
     return reply({"error": error, "reason": reason}, status)
+
+
+def bad_request(reason: object, error: str = "bad_request") -> Refused:
+    """The client is wrong, and how."""
+    return Refused(refused(400, error, reason))
+
+
+def not_authorised(reason: str) -> Refused:
+    """The user may not do this."""
+    return Refused(refused(401, "not_authorised", reason))
 
 
 def not_found() -> web.Response:
     """No such thing."""
     return refused(404, "Object Not Found", "Not Found")
+
+
+def missing() -> Refused:
+    """The same, from inside."""
+    return Refused(not_found())
+
+
+def _as_text(value: object) -> object:
+    """`value` with every string fit for JSON: octets that are no UTF-8 become characters of their own."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {_as_text(key): _as_text(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_text(item) for item in value]
+    return value

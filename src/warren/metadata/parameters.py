@@ -21,6 +21,8 @@ POLICY = "policy"
 OPERATOR_POLICY = "operator_policy"
 VHOST_LIMITS = "vhost-limits"
 VHOST_LIMITS_NAME = "limits"
+# The global parameter that the cluster is called by, if somebody has set it.
+CLUSTER_NAME = "cluster_name"
 
 # Components whose parameters are taken and kept; RabbitMQ knows them through its plugins.
 _COMPONENTS = frozenset(("shovel", "federation-upstream", "federation-upstream-set"))

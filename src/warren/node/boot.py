@@ -21,7 +21,7 @@ from warren.flow.alarms import Alarms
 from warren.management.app import HttpServer
 from warren.management.managed import ListenerView, Managed
 from warren.node import listening, settings
-from warren.node.broker import Broker
+from warren.node.broker import Broker, hash_with_salt
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
 from warren.node.journaling import Journaling
@@ -101,8 +101,10 @@ class Node:
         self._monitors = _monitors(alarms, self._clock, self._folder, self.broker.tree.press)
         self._managed = Managed(
             node_name=self.broker.name,
-            cluster_name=self.broker.cluster_name,
+            first_cluster_name=self.broker.cluster_name,
             metadata=self.broker.metadata,
+            proposals=self.broker.proposals,
+            hash_password=hash_with_salt,
             server=self.broker.server,
             alarms=alarms,
             vhosts=self.broker.tree.views,

@@ -13,6 +13,7 @@ from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DefinitionsError, imported
 from warren.metadata.events import Event, UserRemoved, VhostAdded, VhostRemoved
 from warren.metadata.machine import Metadata
+from warren.metadata.parameters import CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
 from warren.node import settings
 from warren.node.config import Config
@@ -60,9 +61,10 @@ class Broker:
         self._clock = clock
         self._turns = Turns(clock)
         self.name = name
-        self.cluster_name = config.get(settings.CLUSTER_NAME) or name
         self._journaling = journaling
         self.metadata = journaling.metadata if journaling else Metadata()
+        named = self.metadata.global_parameters.by_name.get(CLUSTER_NAME)
+        self.cluster_name = str(named or config.get(settings.CLUSTER_NAME) or name)
         self._local = LocalProposals(self.metadata, clock.now)
         proposals: Proposals = journaling.journal if journaling else self._local
         self.server = Server(
@@ -94,7 +96,7 @@ class Broker:
         """
         files = self._definition_files()
         if files is None and self._is_new():
-            self._apply("defaults", initial_commands(self._defaults(), _hash_password))
+            self._apply("defaults", initial_commands(self._defaults(), hash_with_salt))
         for file in files or ():
             self._apply(f"definitions file {str(file)!r}", _read_definitions(file))
             logger.info("definitions imported from %s", file)
@@ -193,7 +195,7 @@ class Broker:
 def _read_definitions(file: Path) -> list[Command]:
     try:
         document = json.loads(file.read_bytes())
-        return imported(document, _hash_password)
+        return imported(document, hash_with_salt)
     except OSError as error:
         raise BootRefused(f"definitions file {str(file)!r}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -202,7 +204,8 @@ def _read_definitions(file: Path) -> list[Command]:
         raise BootRefused(f"definitions file {str(file)!r}: {error}") from error
 
 
-def _hash_password(password: str) -> bytes:
+def hash_with_salt(password: str) -> bytes:
+    """The hash to keep for `password`."""
     return hash_password(password, random_octets(_SALT_SIZE))
 
 

@@ -2,16 +2,15 @@
 
 from aiohttp import web
 
-from warren.management.auth import is_monitor
+from warren.management.auth import is_monitor, user_of
 from warren.management.managed import Managed
 from warren.management.replies import reply
-from warren.metadata.users import User
 from warren.session.connection import Connection
 
 
 def connections(request: web.Request, node: Managed) -> web.Response:
     """Every open connection; those who only manage see their own."""
-    user: User = request["user"]
+    user = user_of(request)
     sees_all = is_monitor(user)
     return reply(
         [

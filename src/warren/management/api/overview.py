@@ -4,16 +4,16 @@ import platform
 
 from aiohttp import web
 
+from warren.management.auth import user_of
 from warren.management.managed import ListenerView, Managed
 from warren.management.replies import reply
-from warren.metadata.users import User
 from warren.routing.types import EXCHANGE_TYPES
 from warren.session.greeting import COMPATIBLE_VERSION, PRODUCT
 
 
 def who_am_i(request: web.Request, node: Managed) -> web.Response:
     """The user's name and tags."""
-    user: User = request["user"]
+    user = user_of(request)
     return reply({"name": user.name, "tags": list(user.tags)})
 
 

@@ -1,26 +1,113 @@
-"""Virtual hosts: starting one that is down, as RabbitMQ 3.10.8 answers it."""
+"""Virtual hosts: what describes them, and starting one that is down, as RabbitMQ 3.10.8 answers it."""
 
 from aiohttp import web
 
+from warren.management.api.users import tags_of
+from warren.management.auth import user_of, visible_vhosts
+from warren.management.bodies import Fields, read_fields
+from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
-from warren.management.replies import refused
-from warren.metadata.users import User
+from warren.management.proposing import propose, vhost_of
+from warren.management.replies import bad_request, done, put, refused
+from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
+from warren.metadata.vhosts import Vhost
+from warren.model.arguments import QUEUE_KINDS
 
-_ADMINISTRATOR = "administrator"
+_UNDEFINED = "undefined"
+# As RabbitMQ 3.10 spells it, and as RabbitMQ 4 does.
+_DEFAULT_QUEUE_TYPE = ("defaultqueuetype", "default_queue_type")
 
 
-async def start(request: web.Request, node: Managed) -> web.Response:
+async def vhosts(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those that the user may know of."""
+    found = [node.metadata.vhosts.by_name[name] for name in visible_vhosts(node, user_of(request))]
+    listing: Listing[Vhost] = Listing(
+        records=found,
+        view=lambda vhost: vhost_facts(node, vhost),
+        columns={"name": lambda vhost: vhost.name},
+        sorts=("name",),
+        is_paged=True,
+    )
+    return await reply_list(request, listing)
+
+
+def vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One of them."""
+    return reply_one(request, vhost_facts(node, vhost_of(request, node)))
+
+
+async def put_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Create a virtual host in which the user may do everything, or describe one anew; the rest stays."""
+    name = request.match_info["vhost"]
+    fields = await read_fields(request)
+    before = node.metadata.vhost(name)
+    await propose(
+        node,
+        PutVhost(
+            name=name,
+            description=_description(fields, before),
+            tags=tags_of(fields) if "tags" in fields or before is None else before.tags,
+            default_queue_type=_queue_type(fields, before),
+            tracing=fields.flag("tracing", default=before is not None and before.tracing),
+        ),
+    )
+    if before is None:
+        await propose(
+            node,
+            SetPermissions(user=user_of(request).name, vhost=name, configure=".*", write=".*", read=".*"),
+        )
+    return put(is_new=before is None)
+
+
+async def delete_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Remove a virtual host with everything in it."""
+    await propose(node, RemoveVhost(name=vhost_of(request, node).name))
+    return done()
+
+
+async def start(request: web.Request, node: Managed) -> web.StreamResponse:
     """Start a virtual host again; 204 also if it runs."""
-    user: User = request["user"]
-    if _ADMINISTRATOR not in user.tags:
-        return refused(401, "not_authorised", "Not administrator user")
-    where, vhost = request.match_info["node"], request.match_info["vhost"]
+    where, name = request.match_info["node"], request.match_info["vhost"]
     if where != node.node_name:
         return _failed(where, "nodedown")
-    if vhost not in node.metadata.vhosts.by_name:
-        return _failed(where, f'{{no_such_vhost,<<"{vhost}">>}}')
-    reason = await node.start_vhost(vhost)
-    return _failed(where, reason) if reason else web.Response(status=204)
+    if name not in node.metadata.vhosts.by_name:
+        return _failed(where, f'{{no_such_vhost,<<"{name}">>}}')
+    reason = await node.start_vhost(name)
+    return _failed(where, reason) if reason else done()
+
+
+def vhost_facts(node: Managed, vhost: Vhost) -> Facts:
+    """What is shown of a virtual host, beside what happens in it."""
+    kind = vhost.default_queue_type
+    metadata: Facts = {"description": vhost.description, "tags": list(vhost.tags)}
+    if kind is not None:
+        metadata["default_queue_type"] = kind
+    is_running = vhost.name in node.server.domains
+    return {
+        "name": vhost.name,
+        "description": vhost.description,
+        "tags": list(vhost.tags),
+        "default_queue_type": kind or _UNDEFINED,
+        "metadata": metadata,
+        "tracing": vhost.tracing,
+        "cluster_state": {node.node_name: "running" if is_running else "stopped"},
+    }
+
+
+def _description(fields: Fields, before: Vhost | None) -> str:
+    return fields.text("description", "" if before is None else before.description)
+
+
+def _queue_type(fields: Fields, before: Vhost | None) -> str | None:
+    for name in _DEFAULT_QUEUE_TYPE:
+        if name in fields:
+            kind = fields.get(name)
+            if kind is None or kind in ("", _UNDEFINED):
+                return None
+            if not isinstance(kind, str) or kind not in QUEUE_KINDS:
+                raise bad_request(f"unsupported queue type '{kind}'")
+            return kind
+    return None if before is None else before.default_queue_type
 
 
 def _failed(where: str, reason: str) -> web.Response:

@@ -1,0 +1,167 @@
+"""What users may do in virtual hosts, and which topics they are restricted to."""
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from warren.management.bodies import read_fields
+from warren.management.listing import Facts, Listing, reply_list, reply_one
+from warren.management.managed import Managed
+from warren.management.proposing import check_pattern, propose, user_named, vhost_of
+from warren.management.replies import bad_request, done, missing, put
+from warren.metadata.commands import (
+    ClearPermissions,
+    ClearTopicPermissions,
+    Command,
+    Outcome,
+    SetPermissions,
+    SetTopicPermissions,
+)
+from warren.metadata.permissions import Permission, TopicPermission
+
+# True for a user and a virtual host that are asked for.
+Choice = Callable[[str, str], bool]
+
+_Topic = tuple[str, str, str, TopicPermission]
+
+
+async def permissions(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Everybody's, everywhere."""
+    return await permissions_of(request, node, _any)
+
+
+async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Everybody's in one virtual host."""
+    name = vhost_of(request, node).name
+    return await permissions_of(request, node, lambda _, vhost: vhost == name)
+
+
+async def topics_of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Everybody's topics in one virtual host."""
+    name = vhost_of(request, node).name
+    return await topic_permissions_of(request, node, lambda _, vhost: vhost == name)
+
+
+def permission(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One user's in one virtual host."""
+    key = _key(request, node)
+    found = node.metadata.permissions.by_user_and_vhost.get(key)
+    if found is None:
+        raise missing()
+    return reply_one(request, _permission((key, found)))
+
+
+async def put_permission(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Let a user into a virtual host."""
+    fields = await read_fields(request, "configure", "write", "read")
+    user, vhost = request.match_info["user"], request.match_info["vhost"]
+    patterns = {name: fields.text(name) for name in ("configure", "write", "read")}
+    for pattern in patterns.values():
+        check_pattern(pattern)
+    is_new = (user, vhost) not in node.metadata.permissions.by_user_and_vhost
+    await _set(node, SetPermissions(user=user, vhost=vhost, **patterns))
+    return put(is_new=is_new)
+
+
+async def delete_permission(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Keep a user out of a virtual host."""
+    user, vhost = key = _key(request, node)
+    if key not in node.metadata.permissions.by_user_and_vhost:
+        raise missing()
+    await propose(node, ClearPermissions(user=user, vhost=vhost))
+    return done()
+
+
+async def topic_permissions(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Everybody's topics, everywhere."""
+    return await topic_permissions_of(request, node, _any)
+
+
+async def topic_permission(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One user's topics in one virtual host, of every exchange: RabbitMQ shows all, also if one is named."""
+    key = _key(request, node)
+    if key not in node.metadata.permissions.topics_by_user_and_vhost:
+        raise missing()
+    return await topic_permissions_of(request, node, lambda *found: found == key)
+
+
+async def put_topic_permission(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Restrict a user of one exchange to topics."""
+    fields = await read_fields(request, "exchange", "write", "read")
+    user, vhost = request.match_info["user"], request.match_info["vhost"]
+    patterns = {name: fields.text(name) for name in ("write", "read")}
+    for pattern in patterns.values():
+        check_pattern(pattern, is_topic=True)
+    is_new = (user, vhost) not in node.metadata.permissions.topics_by_user_and_vhost
+    await _set(
+        node, SetTopicPermissions(user=user, vhost=vhost, exchange=fields.text("exchange"), **patterns)
+    )
+    return put(is_new=is_new)
+
+
+async def delete_topic_permission(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Lift the restriction, of one exchange or of all in a virtual host."""
+    user, vhost = key = _key(request, node)
+    if key not in node.metadata.permissions.topics_by_user_and_vhost:
+        raise missing()
+    exchange = request.match_info.get("exchange")
+    await propose(node, ClearTopicPermissions(user=user, vhost=vhost, exchange=exchange))
+    return done()
+
+
+async def permissions_of(request: web.Request, node: Managed, is_chosen: Choice) -> web.StreamResponse:
+    """The permissions of those users in those virtual hosts."""
+    found = [entry for entry in node.metadata.permissions.by_user_and_vhost.items() if is_chosen(*entry[0])]
+    columns = {"user": lambda entry: entry[0][0], "vhost": lambda entry: entry[0][1]}
+    listing: Listing[tuple[tuple[str, str], Permission]] = Listing(
+        records=found, view=_permission, columns=columns, sorts=("vhost", "user")
+    )
+    return await reply_list(request, listing)
+
+
+async def topic_permissions_of(request: web.Request, node: Managed, is_chosen: Choice) -> web.StreamResponse:
+    """The same of topics."""
+    found = [
+        (user, vhost, exchange, topic)
+        for (user, vhost), topics in node.metadata.permissions.topics_by_user_and_vhost.items()
+        if is_chosen(user, vhost)
+        for exchange, topic in topics.items()
+    ]
+    columns = {
+        "user": lambda entry: entry[0],
+        "vhost": lambda entry: entry[1],
+        "exchange": lambda entry: entry[2],
+    }
+    listing: Listing[_Topic] = Listing(
+        records=found, view=_topic, columns=columns, sorts=("vhost", "user", "exchange")
+    )
+    return await reply_list(request, listing)
+
+
+async def _set(node: Managed, command: Command) -> None:
+    if (await propose(node, command)).outcome is Outcome.MISSING:
+        raise bad_request("vhost_or_user_not_found")
+
+
+def _key(request: web.Request, node: Managed) -> tuple[str, str]:
+    return user_named(request, node).name, vhost_of(request, node).name
+
+
+def _permission(entry: tuple[tuple[str, str], Permission]) -> Facts:
+    (user, vhost), found = entry
+    return {
+        "user": user,
+        "vhost": vhost,
+        "configure": found.configure,
+        "write": found.write,
+        "read": found.read,
+    }
+
+
+def _topic(entry: _Topic) -> Facts:
+    user, vhost, exchange, found = entry
+    return {"user": user, "vhost": vhost, "exchange": exchange, "write": found.write, "read": found.read}
+
+
+def _any(_: str, __: str) -> bool:
+    return True

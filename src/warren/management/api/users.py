@@ -1,0 +1,124 @@
+"""Users: their passwords, tags and permissions."""
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+
+from aiohttp import web
+
+from warren.access.passwords import ALGORITHMS
+from warren.management.api.permissions import permissions_of, topic_permissions_of
+from warren.management.bodies import Fields, read_fields
+from warren.management.listing import Facts, Listing, reply_list, reply_one
+from warren.management.managed import Managed
+from warren.management.proposing import propose, user_named
+from warren.management.replies import bad_request, done, put
+from warren.metadata.commands import PutUser, RemoveUser
+from warren.metadata.definitions_import import DEFAULT_HASHING
+from warren.metadata.users import User
+
+
+async def users(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Everybody."""
+    return await reply_list(request, _listing(list(node.metadata.users.by_name.values())))
+
+
+async def without_permissions(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Everybody who may enter no virtual host."""
+    permitted = {user for user, _ in node.metadata.permissions.by_user_and_vhost}
+    found = [user for user in node.metadata.users.by_name.values() if user.name not in permitted]
+    return await reply_list(request, _listing(found))
+
+
+def user(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One user."""
+    return reply_one(request, user_facts(user_named(request, node)))
+
+
+async def put_user(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Create a user, or replace password and tags."""
+    name = request.match_info["user"]
+    fields = await read_fields(request)
+    if "tags" not in fields:
+        raise bad_request("tags_not_present")
+    if "password" in fields and "password_hash" in fields:
+        raise bad_request("both_password_and_password_hash_are_provided")
+    is_new = name not in node.metadata.users.by_name
+    octets, algorithm = _hashed(fields, node)
+    await propose(
+        node,
+        PutUser(name=name, password_hash=octets, hashing_algorithm=algorithm, tags=tags_of(fields)),
+    )
+    return put(is_new=is_new)
+
+
+async def delete_user(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Remove a user with all permissions; whoever is connected as that one is not any more."""
+    await propose(node, RemoveUser(name=user_named(request, node).name))
+    return done()
+
+
+async def delete_users(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Remove many; those that there are, if some are not."""
+    fields = await read_fields(request, "users")
+    names = fields.get("users")
+    if not isinstance(names, list):
+        raise bad_request(["not_list", names])
+    absent: object = None
+    for name in names:
+        if isinstance(name, str) and name in node.metadata.users.by_name:
+            await propose(node, RemoveUser(name=name))
+        elif absent is None:
+            absent = name
+    if absent is not None:
+        raise bad_request(["no_such_user", absent])
+    return done()
+
+
+async def permissions(request: web.Request, node: Managed) -> web.StreamResponse:
+    """What one user may do anywhere."""
+    name = user_named(request, node).name
+    return await permissions_of(request, node, lambda user, _: user == name)
+
+
+async def topic_permissions(request: web.Request, node: Managed) -> web.StreamResponse:
+    """The topics that one user is restricted to anywhere."""
+    name = user_named(request, node).name
+    return await topic_permissions_of(request, node, lambda user, _: user == name)
+
+
+def user_facts(user: User) -> Facts:
+    """What is shown of a user."""
+    return {
+        "name": user.name,
+        "password_hash": b64encode(user.password_hash).decode("ascii"),
+        "hashing_algorithm": user.hashing_algorithm,
+        "tags": list(user.tags),
+        "limits": dict(user.limits),
+    }
+
+
+def tags_of(fields: Fields) -> tuple[str, ...]:
+    """The field `tags`: a list, or a string with commas."""
+    value = fields.get("tags", "")
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise bad_request(["not_tags", value])
+    return tuple(filter(None, (word.strip() for word in words)))
+
+
+def _hashed(fields: Fields, node: Managed) -> tuple[bytes, str]:
+    """The hash to keep, and its algorithm; without a password nobody gets in with one."""
+    if "password" in fields:
+        return node.hash_password(fields.text("password")), DEFAULT_HASHING
+    algorithm = fields.text("hashing_algorithm", DEFAULT_HASHING)
+    if algorithm not in ALGORITHMS:
+        raise bad_request(["unknown_hashing_algorithm", algorithm])
+    written = fields.text("password_hash", "")
+    try:
+        return b64decode(written, validate=True), algorithm
+    except (Base64Error, ValueError):
+        raise bad_request(["not_base64", written]) from None
+
+
+def _listing(found: list[User]) -> Listing[User]:
+    return Listing(records=found, view=user_facts, columns={"name": lambda user: user.name}, sorts=("name",))

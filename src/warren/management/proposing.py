@@ -1,0 +1,59 @@
+"""How handlers change what exists: by the commands that channels propose, too, and with the same checks."""
+
+from aiohttp import web
+
+from warren.errors import AccessRefused, AmqpError, InternalError, NotAllowed, NotFound, ResourceError
+from warren.management.managed import Managed
+from warren.management.replies import bad_request, missing, refused
+from warren.metadata.commands import Command, Outcome, Reply
+from warren.metadata.users import User
+from warren.metadata.vhosts import Vhost
+from warren.model.patterns import pattern_error
+
+
+async def propose(node: Managed, command: Command) -> Reply:
+    """Have `command` applied; what it refuses is the client's fault."""
+    reply = await node.proposals.propose(command)
+    if reply.outcome is Outcome.REFUSED:
+        raise bad_request(reply.text)
+    return reply
+
+
+def vhost_of(request: web.Request, node: Managed) -> Vhost:
+    """The virtual host that the path names."""
+    vhost = node.metadata.vhost(request.match_info["vhost"])
+    if vhost is None:
+        raise missing()
+    return vhost
+
+
+def user_named(request: web.Request, node: Managed) -> User:
+    """The user whom the path names."""
+    user = node.metadata.users.by_name.get(request.match_info["user"])
+    if user is None:
+        raise missing()
+    return user
+
+
+def check_pattern(pattern: str, *, is_topic: bool = False) -> None:
+    """Refuse what is no regular expression, with Erlang's term for it: texts are lists of numbers."""
+    error = pattern_error(pattern)
+    if error is not None:
+        message, place = error
+        shown = pattern if is_topic else _numbers(pattern)
+        raise bad_request(["invalid_regexp", shown, [_numbers(message), place]])
+
+
+def explained(error: AmqpError) -> web.Response:
+    """What is said over HTTP of what a channel would have been closed for."""
+    if isinstance(error, AccessRefused | NotAllowed):
+        return refused(401, "not_authorised", "Access refused.")
+    if isinstance(error, NotFound):
+        return refused(404, "not_found", error.message)
+    if isinstance(error, InternalError | ResourceError):
+        return refused(503, "service_unavailable", error.message)
+    return refused(400, "bad_request", error.message)
+
+
+def _numbers(text: str) -> list[int]:
+    return [ord(character) for character in text]

@@ -1,0 +1,110 @@
+"""Every route of the HTTP API: its path, what answers each method, and who may ask.
+
+Nothing else says what exists. Paths are below `/api`; what stands in braces is one segment, in which `%2F`
+is a slash. HEAD comes with GET, OPTIONS with everything, and a slash at the end changes nothing. Of two paths
+that a request fits, the first answers.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from aiohttp import web
+
+from warren.management.api import cluster, connections, health, nodes, overview, permissions, users, vhosts
+from warren.management.auth import Right
+from warren.management.managed import Managed
+
+Handler: TypeAlias = Callable[[web.Request, Managed], web.StreamResponse | Awaitable[web.StreamResponse]]
+
+_HEAD = "HEAD"
+_GET = "GET"
+_OPTIONS = "OPTIONS"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path."""
+
+    path: str
+    handlers: Mapping[str, Handler]
+    right: Right
+    # Where some methods need another right than the rest.
+    rights: Mapping[str, Right] = field(default_factory=dict)
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods it takes, as RabbitMQ lists them."""
+        head = [_HEAD] if _GET in self.handlers else []
+        return [*head, *self.handlers, _OPTIONS]
+
+    def handler(self, method: str) -> Handler | None:
+        """What answers `method`; None if nothing does."""
+        return self.handlers.get(_GET if method == _HEAD else method)
+
+    def right_of(self, method: str) -> Right:
+        """Who may ask with `method`."""
+        return self.rights.get(method, self.right)
+
+
+def _get(handler: Handler) -> Mapping[str, Handler]:
+    return {_GET: handler}
+
+
+_TOPIC_PERMISSION: Mapping[str, Handler] = {
+    "GET": permissions.topic_permission,
+    "PUT": permissions.put_topic_permission,
+    "DELETE": permissions.delete_topic_permission,
+}
+
+ROUTES: tuple[Route, ...] = (
+    Route("/overview", _get(overview.overview), Right.USER),
+    Route("/nodes", _get(nodes.nodes), Right.MONITOR),
+    Route("/connections", _get(connections.connections), Right.USER),
+    Route(
+        "/cluster-name",
+        {"GET": cluster.cluster_name, "PUT": cluster.put_cluster_name},
+        Right.USER,
+        {"PUT": Right.ADMINISTRATOR},
+    ),
+    Route("/vhosts", _get(vhosts.vhosts), Right.USER),
+    Route(
+        "/vhosts/{vhost}",
+        {"GET": vhosts.vhost, "PUT": vhosts.put_vhost, "DELETE": vhosts.delete_vhost},
+        Right.ADMINISTRATOR,
+    ),
+    Route("/vhosts/{vhost}/start/{node}", {"POST": vhosts.start}, Right.ADMINISTRATOR),
+    Route("/vhosts/{vhost}/permissions", _get(permissions.of_vhost), Right.ADMINISTRATOR),
+    Route("/vhosts/{vhost}/topic-permissions", _get(permissions.topics_of_vhost), Right.ADMINISTRATOR),
+    Route("/users/bulk-delete", {"POST": users.delete_users}, Right.ADMINISTRATOR),
+    Route("/users/without-permissions", _get(users.without_permissions), Right.ADMINISTRATOR),
+    Route("/users", _get(users.users), Right.ADMINISTRATOR),
+    Route(
+        "/users/{user}",
+        {"GET": users.user, "PUT": users.put_user, "DELETE": users.delete_user},
+        Right.ADMINISTRATOR,
+    ),
+    Route("/users/{user}/permissions", _get(users.permissions), Right.ADMINISTRATOR),
+    Route("/users/{user}/topic-permissions", _get(users.topic_permissions), Right.ADMINISTRATOR),
+    Route("/permissions", _get(permissions.permissions), Right.ADMINISTRATOR),
+    Route(
+        "/permissions/{vhost}/{user}",
+        {
+            "GET": permissions.permission,
+            "PUT": permissions.put_permission,
+            "DELETE": permissions.delete_permission,
+        },
+        Right.ADMINISTRATOR,
+    ),
+    Route("/topic-permissions", _get(permissions.topic_permissions), Right.ADMINISTRATOR),
+    Route("/topic-permissions/{vhost}/{user}", _TOPIC_PERMISSION, Right.ADMINISTRATOR),
+    Route("/topic-permissions/{vhost}/{user}/{exchange}", _TOPIC_PERMISSION, Right.ADMINISTRATOR),
+    Route("/whoami", _get(overview.who_am_i), Right.USER),
+    Route("/health/checks/alarms", _get(health.alarms), Right.USER),
+    Route("/health/checks/local-alarms", _get(health.local_alarms), Right.USER),
+    Route("/health/checks/port-listener/{port}", _get(health.port_listener), Right.USER),
+    Route("/health/checks/protocol-listener/{protocol}", _get(health.protocol_listener), Right.USER),
+    Route("/health/checks/virtual-hosts", _get(health.virtual_hosts), Right.USER),
+    Route("/health/checks/node-is-mirror-sync-critical", _get(health.critical), Right.USER),
+    Route("/health/checks/node-is-quorum-critical", _get(health.critical), Right.USER),
+)

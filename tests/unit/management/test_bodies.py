@@ -1,0 +1,61 @@
+"""Bodies: what is read, and what is said of the rest."""
+
+import json
+
+import pytest
+
+from warren.management.bodies import Fields, decode
+from warren.management.replies import Refused
+
+
+def reason(refused: "pytest.ExceptionInfo[Refused]") -> object:
+    assert refused.value.response.status == 400
+    assert isinstance(refused.value.response.body, bytes)
+    return json.loads(refused.value.response.body)["reason"]
+
+
+@pytest.mark.parametrize("octets", [b"{not json", b"[1,", b"\xff", b"NaN", b"[" * 100_000])
+def test_what_is_no_json_is_refused(octets: bytes) -> None:
+    with pytest.raises(Refused) as refused:
+        decode(octets)
+    assert reason(refused) == "not_json"
+
+
+def test_nothing_is_an_empty_object() -> None:
+    assert decode(b"") == {}
+
+
+def test_missing_fields_are_named_in_order() -> None:
+    Fields({"a": 1}).require("a")
+    with pytest.raises(Refused) as refused:
+        Fields({"b": 1}).require("a", "b", "c")
+    assert reason(refused) == "[{key_missing,a},{key_missing,c}]"
+
+
+def test_flags_may_be_written_as_words() -> None:
+    fields = Fields({"yes": True, "no": "false", "odd": "yes please", "one": 1})
+    assert fields.flag("yes")
+    assert not fields.flag("no")
+    assert fields.flag("absent", default=True)
+    with pytest.raises(Refused) as refused:
+        fields.flag("odd")
+    assert reason(refused) == ["not_boolean", "yes please"]
+    with pytest.raises(Refused) as refused:
+        fields.flag("one")
+    assert reason(refused) == ["not_boolean", 1]
+
+
+def test_integers_may_be_written_as_words() -> None:
+    fields = Fields({"a": 5, "b": "-6", "c": True, "d": "x"})
+    assert (fields.integer("a"), fields.integer("b")) == (5, -6)
+    for name, value in (("c", True), ("d", "x")):
+        with pytest.raises(Refused) as refused:
+            fields.integer(name)
+        assert reason(refused) == ["not_integer", value]
+
+
+def test_an_empty_table_may_be_a_list() -> None:
+    fields = Fields({"a": {"x": 1}, "b": [], "c": [1]})
+    assert (fields.table("a"), fields.table("b"), fields.table("absent")) == ({"x": 1}, {}, {})
+    with pytest.raises(Refused):
+        fields.table("c")

@@ -1,0 +1,129 @@
+"""Lists: order, columns, pages, and what is refused."""
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+
+from warren.limits import LISTED_PER_TURN
+from warren.management.listing import Facts, Listing, reply_list, reply_one, selected, sort_value
+from warren.management.replies import Refused
+
+RECORDS = [("b", 2), ("a", 10), ("C", 1)]
+
+
+def listing(records: list[tuple[str, int]], viewed: list[str] | None = None) -> Listing[tuple[str, int]]:
+    def view(record: tuple[str, int]) -> Facts:
+        if viewed is not None:
+            viewed.append(record[0])
+        return {"name": record[0], "size": record[1], "more": {"x": record[1], "y": 0}}
+
+    return Listing(
+        records=records, view=view, columns={"name": lambda record: record[0]}, sorts=("name",), is_paged=True
+    )
+
+
+def listed(query: str, records: list[tuple[str, int]] = RECORDS, viewed: list[str] | None = None) -> object:
+    request = make_mocked_request("GET", f"/api/things?{query}")
+    response = asyncio.run(reply_list(request, listing(records, viewed)))
+    assert isinstance(response, web.Response)
+    assert isinstance(response.body, bytes)
+    return json.loads(response.body)
+
+
+def names(query: str) -> list[str]:
+    found = listed(query)
+    assert isinstance(found, list)
+    return [item["name"] for item in found]
+
+
+def refusal(query: str) -> dict[str, object]:
+    with pytest.raises(Refused) as caught:
+        listed(query)
+    assert caught.value.response.status == 400
+    assert isinstance(caught.value.response.body, bytes)
+    answer: dict[str, object] = json.loads(caught.value.response.body)
+    return answer
+
+
+def test_a_list_is_sorted_by_what_is_asked_for_and_then_as_ever() -> None:
+    assert names("") == ["C", "a", "b"]
+    assert names("sort=size") == ["C", "b", "a"]
+    assert names("sort=size&sort_reverse=true") == ["a", "b", "C"]
+    assert names("sort=more.x") == ["C", "b", "a"]
+    assert names("sort=more.y") == ["C", "a", "b"]
+    assert names("sort=nothing") == ["C", "a", "b"]
+
+
+def test_many_are_sorted_across_pieces() -> None:
+    records = [(f"{at * 7919 % 1000:04}", at) for at in range(LISTED_PER_TURN * 5 + 3)]
+    found = listed("", records)
+    assert isinstance(found, list)
+    assert [item["name"] for item in found] == sorted(name for name, _ in records)
+
+
+def test_columns_are_chosen_also_inside() -> None:
+    facts: Facts = {"a": 1, "b": {"c": 2, "d": 3}, "e": None}
+    assert selected(facts, [["a"]]) == {"a": 1}
+    assert selected(facts, [["b", "d"]]) == {"b": {"d": 3}}
+    assert selected(facts, [["b", "c"], ["b", "d"], ["no"]]) == {"b": {"c": 2, "d": 3}}
+    assert selected(facts, [["a", "x"]]) == {"a": 1}
+    assert selected(facts, None) is facts
+    response = reply_one(make_mocked_request("GET", "/x?columns=a,b.c"), facts)
+    assert response.body == b'{"a":1,"b":{"c":2}}'
+
+
+def test_a_page_counts_and_shows_only_itself() -> None:
+    viewed: list[str] = []
+    assert listed("page=2&page_size=2", viewed=viewed) == {
+        "filtered_count": 3,
+        "item_count": 1,
+        "items": [{"name": "b", "size": 2, "more": {"x": 2, "y": 0}}],
+        "page": 2,
+        "page_count": 2,
+        "page_size": 2,
+        "total_count": 3,
+    }
+    assert viewed == ["b"]
+
+
+def test_names_are_looked_for_without_regard_to_case() -> None:
+    found = listed("page=1&name=c&columns=name")
+    assert isinstance(found, dict)
+    assert (found["items"], found["filtered_count"], found["total_count"]) == ([{"name": "C"}], 1, 3)
+    found = listed("page=1&name=^[ab]$&use_regex=true&columns=name")
+    assert isinstance(found, dict)
+    assert [item["name"] for item in found["items"]] == ["a", "b"]
+    assert listed("page=1&name=zzz")["items"] == []  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("page=0", "Invalid pagination parameters: page number 0, page size undefined"),
+        ("page=1&page_size=0", "Invalid pagination parameters: page number 1, page size 0"),
+        ("page=1&page_size=501", "Invalid pagination parameters: page number 1, page size 501"),
+        ("page=a", "Pagination parameters are invalid"),
+        ("page=", "Pagination parameters are invalid"),
+        ("page=1&name=(&use_regex=true", "Pagination parameters are invalid"),
+        ("page=2", "Page out of range, page: 2 page size: 100, len: 3"),
+        ("page=2&name=zzz", "Page out of range, page: 2 page size: 100, len: 0"),
+    ],
+)
+def test_what_is_no_page_is_refused(query: str, reason: str) -> None:
+    assert refusal(query)["reason"] == reason
+
+
+def test_a_pattern_that_takes_its_time_is_refused() -> None:
+    records = [("a" * 40 + "b", at) for at in range(3)]
+    with pytest.raises(Refused):
+        listed("page=1&use_regex=true&name=^(a|a)*(a|a)*(a|a)*$", records)
+
+
+def test_values_are_ordered_as_erlang_orders_them() -> None:
+    values = ["text", None, 2, {"a": 1}, True, 1.5, [1], False]
+    ordered = sorted(values, key=lambda value: sort_value({"x": value}, ["x"]))
+    assert ordered == [1.5, 2, False, None, True, {"a": 1}, [1], "text"]
+    assert sort_value({}, ["x"]) > sort_value({"x": True}, ["x"])
