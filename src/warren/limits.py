@@ -213,3 +213,7 @@ HTTP_BODY_SIZE_MAX = 10_000_000
 PAGE_SIZE_MAX = 500
 # Records of a list that are looked at, sorted or written in one turn: a millisecond, mostly of views.
 LISTED_PER_TURN = 64
+# Octets of messages that are got with one request; the answer, which is longer, is made in memory.
+HTTP_GOT_SIZE_MAX = 33_554_432
+# How long a message published over HTTP may wait for its disk before the client is told that it does.
+HTTP_SAFE_S_MAX = 30

@@ -42,7 +42,7 @@ class Right(Enum):
     USER = "user"
     MONITOR = "monitor"
     ADMINISTRATOR = "administrator"
-    # Of the route's virtual host: who has permissions in it, or also who sees everything.
+    # Of the route's virtual host: who has permissions in it, and administrators, or all who see everything.
     VHOST = "vhost"
     VISIBLE_VHOST = "visible vhost"
     # Who makes policies, in the route's virtual host or for all of them.
@@ -65,7 +65,7 @@ def admit(request: web.Request, node: Managed, right: Right) -> None:
         case Right.ADMINISTRATOR:
             _check(is_administrator(user), "Not administrator user")
         case Right.VHOST:
-            _check(_is_of_vhost(node, user, vhost), _NOT_OF_VHOST)
+            _check(is_administrator(user) or _is_of_vhost(node, user, vhost), _NOT_OF_VHOST)
         case Right.VISIBLE_VHOST:
             _check(is_monitor(user) or _is_of_vhost(node, user, vhost), _NOT_OF_VHOST)
         case Right.POLICIES:

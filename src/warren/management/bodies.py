@@ -7,6 +7,7 @@ from warren.management.replies import bad_request
 
 # What a flag may be written as.
 _FLAGS: dict[object, bool] = {True: True, False: False, "true": True, "false": False}
+_LINE_LENGTH_MAX = 80
 
 
 class Fields:
@@ -28,7 +29,9 @@ class Fields:
         """Refuse the request unless there are fields of all `names`."""
         absent = [f"{{key_missing,{name}}}" for name in names if name not in self.by_name]
         if absent:
-            raise bad_request(f"[{','.join(absent)}]")
+            # Erlang breaks lines that are longer.
+            comma = "," if sum(map(len, absent)) + len(absent) < _LINE_LENGTH_MAX else ",\n "
+            raise bad_request(f"[{comma.join(absent)}]")
 
     def text(self, name: str, default: str | None = None) -> str:
         """A field that is a string."""

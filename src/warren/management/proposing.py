@@ -1,5 +1,9 @@
 """How handlers change what exists: by the commands that channels propose, too, and with the same checks."""
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
 from aiohttp import web
 
 from warren.errors import AccessRefused, AmqpError, InternalError, NotAllowed, NotFound, ResourceError
@@ -9,6 +13,9 @@ from warren.metadata.commands import Command, Outcome, Reply
 from warren.metadata.users import User
 from warren.metadata.vhosts import Vhost
 from warren.model.patterns import pattern_error
+from warren.vhost.errand import run
+
+T = TypeVar("T")
 
 
 async def propose(node: Managed, command: Command) -> Reply:
@@ -17,6 +24,24 @@ async def propose(node: Managed, command: Command) -> Reply:
     if reply.outcome is Outcome.REFUSED:
         raise bad_request(reply.text)
     return reply
+
+
+def ended(coroutine: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
+    """Run what awaits the things below the waterline, which know no loop; over with what came of it."""
+    over: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    async def carry() -> None:
+        try:
+            result = await coroutine
+        except Exception as error:
+            if not over.done():
+                over.set_exception(error)
+        else:
+            if not over.done():
+                over.set_result(result)
+
+    run(carry())
+    return over
 
 
 def vhost_of(request: web.Request, node: Managed) -> Vhost:

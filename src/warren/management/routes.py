@@ -11,7 +11,19 @@ from typing import TypeAlias
 
 from aiohttp import web
 
-from warren.management.api import cluster, connections, health, nodes, overview, permissions, users, vhosts
+from warren.management.api import (
+    bindings,
+    cluster,
+    connections,
+    declarations,
+    health,
+    messages,
+    nodes,
+    overview,
+    permissions,
+    users,
+    vhosts,
+)
 from warren.management.auth import Right
 from warren.management.managed import Managed
 
@@ -99,6 +111,36 @@ ROUTES: tuple[Route, ...] = (
     Route("/topic-permissions", _get(permissions.topic_permissions), Right.ADMINISTRATOR),
     Route("/topic-permissions/{vhost}/{user}", _TOPIC_PERMISSION, Right.ADMINISTRATOR),
     Route("/topic-permissions/{vhost}/{user}/{exchange}", _TOPIC_PERMISSION, Right.ADMINISTRATOR),
+    Route(
+        "/exchanges/{vhost}/{exchange}",
+        {"PUT": declarations.put_exchange, "DELETE": declarations.delete_exchange},
+        Right.VHOST,
+    ),
+    Route("/exchanges/{vhost}/{exchange}/publish", {"POST": messages.publish_message}, Right.VHOST),
+    Route("/exchanges/{vhost}/{exchange}/bindings/source", _get(bindings.from_exchange), Right.VHOST),
+    Route("/exchanges/{vhost}/{exchange}/bindings/destination", _get(bindings.to_exchange), Right.VHOST),
+    Route(
+        "/queues/{vhost}/{queue}",
+        {"PUT": declarations.put_queue, "DELETE": declarations.delete_queue},
+        Right.VHOST,
+    ),
+    Route("/queues/{vhost}/{queue}/bindings", _get(bindings.to_queue), Right.VHOST),
+    Route("/queues/{vhost}/{queue}/contents", {"DELETE": declarations.purge_queue}, Right.VHOST),
+    Route("/queues/{vhost}/{queue}/get", {"POST": messages.get_messages}, Right.VHOST),
+    Route("/queues/{vhost}/{queue}/actions", {"POST": declarations.act_on_queue}, Right.ADMINISTRATOR),
+    Route("/bindings", _get(bindings.bindings), Right.VHOST),
+    Route("/bindings/{vhost}", _get(bindings.of_vhost), Right.VHOST),
+    Route(
+        "/bindings/{vhost}/e/{source}/{kind}/{destination}",
+        {"GET": bindings.between, "POST": bindings.bind},
+        Right.VHOST,
+    ),
+    Route(
+        "/bindings/{vhost}/e/{source}/{kind}/{destination}/{properties}",
+        {"GET": bindings.binding, "DELETE": bindings.unbind},
+        Right.VHOST,
+    ),
+    Route("/aliveness-test/{vhost}", _get(messages.aliveness), Right.VHOST),
     Route("/whoami", _get(overview.who_am_i), Right.USER),
     Route("/health/checks/alarms", _get(health.alarms), Right.USER),
     Route("/health/checks/local-alarms", _get(health.local_alarms), Right.USER),

@@ -177,6 +177,10 @@ class Topology:
         for name in self.exchanges:
             yield from self._from.get(name)
 
+    def bindings_from(self, exchange: str) -> list[BindingRecord]:
+        """The bindings of which `exchange` is the source."""
+        return list(self._from.get(exchange))
+
     def bindings_to_queue(self, queue: str) -> list[BindingRecord]:
         """The bindings of which `queue` is the destination."""
         return list(self._to_queue.get(queue))

@@ -1,0 +1,188 @@
+"""Bindings: lists of them, from both ends, and one by the key that stands for what is special about it."""
+
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote
+
+from aiohttp import web
+
+from warren.management.api.declarations import arguments_of
+from warren.management.asking import asking, name_of
+from warren.management.auth import login_vhosts, user_of
+from warren.management.bodies import read_fields
+from warren.management.listing import Listing, reply_list, reply_one
+from warren.management.managed import Managed
+from warren.management.proposing import ended, vhost_of
+from warren.management.replies import created, done, missing
+from warren.management.views.bindings import Bound, binding_facts, properties_key
+from warren.metadata.records import BindingRecord, arguments_octets
+from warren.metadata.vhosts import Vhost
+from warren.wire import methods
+
+_KINDS = {"q": True, "e": False}
+
+
+async def bindings(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those in all virtual hosts that the user may work in."""
+    vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
+    return await _reply(request, (bound for vhost in vhosts for bound in _all(vhost)))
+
+
+async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those in one virtual host."""
+    return await _reply(request, _all(vhost_of(request, node)))
+
+
+async def to_queue(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those that lead to a queue."""
+    vhost, queue = vhost_of(request, node), request.match_info["queue"]
+    if queue not in vhost.topology.queues:
+        raise missing()
+    found = [_implicit(queue), *vhost.topology.bindings_to_queue(queue)]
+    return await _reply(request, _bound(vhost, found))
+
+
+async def from_exchange(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those that lead from an exchange."""
+    vhost, name = vhost_of(request, node), name_of(request, "exchange")
+    if name not in vhost.topology.exchanges:
+        raise missing()
+    found = map(_implicit, vhost.topology.queues) if not name else vhost.topology.bindings_from(name)
+    return await _reply(request, _bound(vhost, found))
+
+
+async def to_exchange(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those that lead to an exchange."""
+    vhost, name = vhost_of(request, node), name_of(request, "exchange")
+    if name not in vhost.topology.exchanges:
+        raise missing()
+    return await _reply(request, _bound(vhost, vhost.topology.bindings_to_exchange(name)))
+
+
+async def between(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those that lead from one exchange to one destination."""
+    vhost = vhost_of(request, node)
+    return await _reply(request, _bound(vhost, _between(request, vhost)))
+
+
+async def bind(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One more of them."""
+    asks = asking(request, node)
+    fields = await read_fields(request)
+    key, arguments = fields.text("routing_key", ""), arguments_of(fields)
+    source, destination, is_to_queue = _ends(request)
+    if is_to_queue:
+        await ended(
+            asks.domain.wiring.bind_queue(
+                asks.requester,
+                methods.QueueBind(queue=destination, exchange=source, routing_key=key, arguments=arguments),
+            )
+        )
+    else:
+        await ended(
+            asks.domain.wiring.bind_exchange(
+                asks.requester,
+                methods.ExchangeBind(
+                    destination=destination, source=source, routing_key=key, arguments=arguments
+                ),
+            )
+        )
+    record = BindingRecord(source, is_to_queue, destination, key, arguments_octets(arguments))
+    return created(f"{quote(destination, safe='')}/{quote(properties_key(record), safe='~')}")
+
+
+def binding(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One of them."""
+    vhost = vhost_of(request, node)
+    return reply_one(request, binding_facts((vhost.name, _found(request, vhost))))
+
+
+async def unbind(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One less."""
+    record = _found(request, vhost_of(request, node))
+    asks = asking(request, node)
+    key, arguments = record.routing_key, dict(record.arguments)
+    if record.is_to_queue:
+        await ended(
+            asks.domain.wiring.unbind_queue(
+                asks.requester,
+                methods.QueueUnbind(
+                    queue=record.destination, exchange=record.source, routing_key=key, arguments=arguments
+                ),
+            )
+        )
+    else:
+        await ended(
+            asks.domain.wiring.unbind_exchange(
+                asks.requester,
+                methods.ExchangeUnbind(
+                    destination=record.destination,
+                    source=record.source,
+                    routing_key=key,
+                    arguments=arguments,
+                ),
+            )
+        )
+    return done()
+
+
+async def _reply(request: web.Request, found: Iterable[Bound]) -> web.StreamResponse:
+    columns = {
+        "source": lambda bound: bound[1].source,
+        "vhost": lambda bound: bound[0],
+        "destination": lambda bound: bound[1].destination,
+        "destination_type": lambda bound: bound[1].destination_kind,
+        "routing_key": lambda bound: bound[1].routing_key,
+        "properties_key": lambda bound: properties_key(bound[1]),
+    }
+    listing: Listing[Bound] = Listing(
+        records=found,
+        view=binding_facts,
+        columns=columns,
+        sorts=("vhost", "source", "destination_type", "destination", "routing_key", "properties_key"),
+    )
+    return await reply_list(request, listing)
+
+
+def _all(vhost: Vhost) -> Iterator[Bound]:
+    yield from _bound(vhost, map(_implicit, vhost.topology.queues))
+    yield from _bound(vhost, vhost.topology.bindings())
+
+
+def _bound(vhost: Vhost, found: Iterable[BindingRecord]) -> Iterator[Bound]:
+    return ((vhost.name, record) for record in found)
+
+
+def _implicit(queue: str) -> BindingRecord:
+    """The binding that every queue has."""
+    return BindingRecord("", True, queue, queue, b"")
+
+
+def _ends(request: web.Request) -> tuple[str, str, bool]:
+    """Source, destination, and whether that is a queue."""
+    is_to_queue = _KINDS.get(request.match_info["kind"])
+    if is_to_queue is None:
+        raise missing()
+    destination = request.match_info["destination"]
+    return (
+        name_of(request, "source"),
+        destination if is_to_queue else name_of(request, "destination"),
+        is_to_queue,
+    )
+
+
+def _between(request: web.Request, vhost: Vhost) -> list[BindingRecord]:
+    source, destination, is_to_queue = _ends(request)
+    if not source:
+        return [_implicit(destination)] if is_to_queue and destination in vhost.topology.queues else []
+    to = vhost.topology.bindings_to_queue if is_to_queue else vhost.topology.bindings_to_exchange
+    return [record for record in to(destination) if record.source == source]
+
+
+def _found(request: web.Request, vhost: Vhost) -> BindingRecord:
+    """By its key as it is shown, or as it is shown and put into the path without quoting it once more."""
+    asked = request.match_info["properties"]
+    records = {properties_key(record): record for record in _between(request, vhost)}
+    record = records.get(asked) or records.get(quote(asked, safe="").replace("%20", "+"))
+    if record is None:
+        raise missing()
+    return record

@@ -1,0 +1,230 @@
+"""Messages by hand: publishing one, looking at some, and whether a virtual host works at all."""
+
+import asyncio
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+
+from aiohttp import web
+
+from warren.errors import AccessRefused, AmqpError, NotFound
+from warren.limits import HTTP_GOT_SIZE_MAX, HTTP_SAFE_S_MAX, LISTED_PER_TURN, NAME_SIZE_MAX
+from warren.management.asking import Asking, asking, name_of
+from warren.management.auth import user_of
+from warren.management.bodies import Fields, read_fields
+from warren.management.managed import Managed
+from warren.management.proposing import ended
+from warren.management.replies import Refused, bad_request, refused, reply
+from warren.metadata.definitions import json_value
+from warren.metadata.definitions_import import table_value
+from warren.model.message import Message, encode_address
+from warren.queues.classic import ClassicQueue
+from warren.queues.queue import Delivery
+from warren.session.publication import Unsafe, composed, publish
+from warren.wire import methods
+from warren.wire.properties import BasicProperties
+
+_ALIVENESS_QUEUE = "aliveness-test"
+_ALIVENESS_BODY = b"test_message"
+_NUMBERS = ("delivery_mode", "priority", "timestamp")
+_TEXTS = (
+    "content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id", "type",
+    "user_id", "app_id", "cluster_id",
+)  # fmt: skip
+# The numbers that a property can hold.
+_NUMBERS_MAX = {"delivery_mode": 255, "priority": 255, "timestamp": (1 << 64) - 1}
+_SETTLE: dict[object, Callable[[ClassicQueue, Delivery], None]] = {
+    "ack_requeue_true": ClassicQueue.requeue,
+    "reject_requeue_true": ClassicQueue.requeue,
+    "ack_requeue_false": ClassicQueue.acknowledge,
+    "reject_requeue_false": ClassicQueue.reject,
+}
+_REQUEUE = ("ack_requeue_true", "reject_requeue_true")
+
+
+async def publish_message(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Publish one message; whether a queue has it, and has it safely."""
+    asks = asking(request, node)
+    fields = await read_fields(request, "routing_key", "properties", "payload", "payload_encoding")
+    body, properties = _payload(fields), _properties(fields)
+    key = fields.text("routing_key")
+    if len(key.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
+        raise bad_request("routing_key_too_long")
+    address = encode_address(name_of(request, "exchange"), key)
+    try:
+        is_routed = await _safe(request, asks, composed(address, properties, body, node.now()), properties)
+    except AmqpError as error:
+        raise bad_request(f"{error.code} {error.reply_text}") from None
+    return reply({"routed": is_routed})
+
+
+async def get_messages(request: web.Request, node: Managed) -> web.StreamResponse:
+    """The first messages of a queue, which go back to where they were, or are gone."""
+    asks = asking(request, node)
+    fields = await read_fields(request, "ackmode", "count", "encoding")
+    mode, count, encoding = fields.get("ackmode"), fields.integer("count"), fields.get("encoding")
+    if not isinstance(mode, str) or mode not in _SETTLE:
+        raise bad_request(["unknown_ackmode", mode])
+    if encoding not in ("auto", "base64"):
+        raise bad_request("Unsupported encoding. Please use auto or base64.")
+    truncate = fields.integer("truncate") if "truncate" in fields else None
+    if truncate is not None and truncate < 0:
+        raise bad_request(["negative_truncate", truncate])
+    queue = _readable(asks, request.match_info["queue"])
+    got = await _got(queue, count, mode, lambda delivery: _message(queue, delivery, encoding, truncate))
+    return reply(got)
+
+
+async def aliveness(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Whether a message gets through the virtual host: declared, published and got."""
+    asks = asking(request, node)
+    properties = BasicProperties()
+    try:
+        await ended(
+            asks.domain.declaring.declare_queue(asks.requester, methods.QueueDeclare(queue=_ALIVENESS_QUEUE))
+        )
+    except AmqpError as error:
+        raise _as_channel(error) from None
+    address = encode_address("", _ALIVENESS_QUEUE)
+    try:
+        await _safe(request, asks, composed(address, properties, _ALIVENESS_BODY, node.now()), properties)
+    except AmqpError as error:
+        raise _as_channel(error) from None
+    queue = _readable(asks, _ALIVENESS_QUEUE)
+    if not await _got(queue, 1, "ack_requeue_false", lambda delivery: {}):
+        raise Refused(refused(503, "failed", "the message is not there"))
+    return reply({"status": "ok"})
+
+
+async def _safe(request: web.Request, asks: Asking, message: Message, properties: BasicProperties) -> bool:
+    """Publish `message`; it is refused if it is not safe in time."""
+    publishing = ended(publish(asks.domain, user_of(request).name, message, properties))
+    try:
+        return await asyncio.wait_for(publishing, HTTP_SAFE_S_MAX)
+    except Unsafe:
+        raise bad_request("rejected Unable to publish message. Check queue limits.") from None
+    except TimeoutError:
+        raise Refused(refused(503, "service_unavailable", "the message is not safe yet")) from None
+
+
+async def _got(
+    queue: ClassicQueue, count: int, mode: str, view: Callable[[Delivery], dict[str, object]]
+) -> list[dict[str, object]]:
+    """So many messages, as `view` shows them, or so much; what is to go back does so in the end."""
+    got: list[dict[str, object]] = []
+    held: list[Delivery] = []
+    octets = 0
+    try:
+        while len(got) != count and octets < HTTP_GOT_SIZE_MAX and not queue.is_deleted:
+            delivery = queue.get()
+            if delivery is None:
+                break
+            octets += delivery.octets
+            got.append(view(delivery))
+            if mode in _REQUEUE:
+                held.append(delivery)
+            else:
+                _SETTLE[mode](queue, delivery)
+            if not len(got) % LISTED_PER_TURN:
+                await asyncio.sleep(0)
+    finally:
+        for delivery in held:
+            queue.requeue(delivery)
+        queue.pump()
+    return got
+
+
+def _readable(asks: Asking, name: str) -> ClassicQueue:
+    try:
+        return asks.domain.declaring.live_queue(asks.requester, name)
+    except AmqpError as error:
+        raise _as_channel(error) from None
+
+
+def _as_channel(error: AmqpError) -> Refused:
+    """What a channel would have been closed with."""
+    if isinstance(error, AccessRefused):
+        return Refused(refused(401, "not_authorised", error.reply_text))
+    if isinstance(error, NotFound):
+        return Refused(refused(404, "not_found", error.reply_text))
+    return bad_request(f"{error.code} {error.reply_text}")
+
+
+def _message(
+    queue: ClassicQueue, delivery: Delivery, encoding: object, truncate: int | None
+) -> dict[str, object]:
+    message = delivery.message
+    body = message.body if truncate is None else message.body[:truncate]
+    payload, written = _written(body, encoding)
+    return {
+        "payload_bytes": delivery.octets,
+        "redelivered": delivery.attempts > 0,
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "message_count": queue.message_count,
+        "properties": _shown(message.properties()),
+        "payload": payload,
+        "payload_encoding": written,
+    }
+
+
+def _written(body: bytes, encoding: object) -> tuple[str, str]:
+    if encoding == "auto":
+        try:
+            return body.decode(), "string"
+        except UnicodeDecodeError:
+            pass
+    return b64encode(body).decode("ascii"), "base64"
+
+
+def _shown(properties: BasicProperties) -> object:
+    """Those that there are; none is an empty list, as RabbitMQ has it."""
+    found: dict[str, object] = {
+        name: value for name in (*_NUMBERS, *_TEXTS) if (value := getattr(properties, name)) is not None
+    }
+    if properties.headers is not None:
+        found["headers"] = json_value(properties.headers)
+    return found or []
+
+
+def _payload(fields: Fields) -> bytes:
+    payload, encoding = fields.get("payload"), fields.get("payload_encoding")
+    if not isinstance(payload, str):
+        raise bad_request("payload_not_string")
+    if encoding == "string":
+        return payload.encode()
+    if encoding != "base64":
+        raise bad_request(["unsupported_encoding", encoding])
+    try:
+        return b64decode(payload, validate=True)
+    except (binascii.Error, ValueError):
+        raise bad_request(["not_base64", payload]) from None
+
+
+def _properties(fields: Fields) -> BasicProperties:
+    given = Fields(fields.table("properties"))
+    properties = BasicProperties()
+    for name in _NUMBERS:
+        if name in given:
+            number = given.get(name)
+            if (
+                not isinstance(number, int)
+                or isinstance(number, bool)
+                or not 0 <= number <= _NUMBERS_MAX[name]
+            ):
+                raise bad_request(["not_int", name])
+            setattr(properties, name, number)
+    for name in _TEXTS:
+        if name in given:
+            text = given.get(name)
+            if not isinstance(text, str):
+                raise bad_request(["not_string", name])
+            if len(text.encode()) > NAME_SIZE_MAX:
+                raise bad_request(["too_long", name])
+            setattr(properties, name, text)
+    if "headers" in given:
+        try:
+            properties.headers = {key: table_value(value) for key, value in given.table("headers").items()}
+        except TypeError as error:
+            raise bad_request(str(error)) from None
+    return properties

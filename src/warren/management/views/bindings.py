@@ -1,0 +1,40 @@
+"""A binding as RabbitMQ shows it."""
+
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from typing import TypeAlias
+from urllib.parse import quote_plus
+
+from warren.metadata.definitions import json_value
+from warren.metadata.records import BindingRecord
+
+# A virtual host, and a binding in it.
+Bound: TypeAlias = tuple[str, BindingRecord]
+
+# Of the hash that stands for arguments: nobody binds so often that two are equal.
+_HASH_OCTETS = 9
+
+
+def binding_facts(bound: Bound) -> dict[str, object]:
+    """What is shown of it."""
+    vhost, record = bound
+    return {
+        "source": record.source,
+        "vhost": vhost,
+        "destination": record.destination,
+        "destination_type": record.destination_kind,
+        "routing_key": record.routing_key,
+        "arguments": json_value(record.arguments),
+        "properties_key": properties_key(record),
+    }
+
+
+def properties_key(record: BindingRecord) -> str:
+    """What tells it from others between the same ends: its routing key, and a hash of its arguments."""
+    # RabbitMQ's form; its hash is one of Erlang's terms, and nobody but it can know it.
+    octets = record.routing_key.encode("utf-8", "surrogateescape")
+    key = quote_plus(octets).replace("~", "%7E")
+    if not record.arguments_octets:
+        return key or "~"
+    digest = sha256(record.arguments_octets).digest()[:_HASH_OCTETS]
+    return f"{key}~{urlsafe_b64encode(digest).decode('ascii')}"
