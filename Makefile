@@ -11,6 +11,8 @@ VENV := .venv
 COMPILED := .venv-compiled
 ENVIRONMENT = $(or $(PYTHON),python3) tools/environment.py
 SOURCES := $(shell find src -name '*.py' -o -name '*.pxd')
+INTERFACE := src/warren/management/static/index.html
+INTERFACE_INPUTS := $(shell find ui -name node_modules -prune -o -type f -print) tools/interface.py
 BUILD_INPUTS := pyproject.toml setup.py README.md LICENSE tools/environment.py requirements/build.txt
 # What a target passes on, as in: make run ARGS="--port 5673"
 ARGS ?=
@@ -21,7 +23,7 @@ CUTS ?= 150
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint format test-unit test-tidy test-conformance test-integration \
-	clients sim mutation crash fuzz oracle bench dist clean
+	clients sim mutation ui crash fuzz oracle bench dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,11 +78,15 @@ oracle: setup  ## the same scripts against Warren and a real RabbitMQ (needs rab
 bench: setup  ## the table of figures, beside RabbitMQ's where rabbitmq-server is installed
 	@$(COMPILED)/bin/python bench/run.py $(ARGS)
 
-dist: $(VENV)/.ready  ## a wheel and a source distribution in dist/
+ui:  ## build the web interface, and say so if that cannot be done (needs Node 20.19 and npm)
+	@$(or $(PYTHON),python3) tools/interface.py
+	@mkdir -p build && touch build/.interface
+
+dist: $(VENV)/.ready build/.interface  ## a wheel and a source distribution in dist/
 	@rm -rf dist && $(VENV)/bin/python tools/distribution.py
 
 clean:  ## remove the environments and everything built
-	@rm -rf $(VENV) $(COMPILED) .venv-clients build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	@rm -rf $(VENV) $(COMPILED) .venv-clients build dist src/*.egg-info src/warren/management/static ui/node_modules .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -88,7 +94,12 @@ $(VENV)/.ready: $(wildcard requirements/*.txt) pyproject.toml setup.py tools/env
 	@$(ENVIRONMENT) interpreted $(VENV) build.txt runtime.txt test.txt lint.txt
 	@touch $@
 
-$(COMPILED)/.built: $(SOURCES) $(BUILD_INPUTS) requirements/runtime.txt
+# Without Node, the broker is built without it, and its page says so.
+build/.interface: $(INTERFACE_INPUTS)
+	@$(or $(PYTHON),python3) tools/interface.py --optional
+	@mkdir -p build && touch $@
+
+$(COMPILED)/.built: build/.interface $(wildcard $(INTERFACE)) $(SOURCES) $(BUILD_INPUTS) requirements/runtime.txt
 	@$(ENVIRONMENT) compiled $(COMPILED) build.txt runtime.txt
 	@touch $@
 

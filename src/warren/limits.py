@@ -217,3 +217,11 @@ LISTED_PER_TURN = 64
 HTTP_GOT_SIZE_MAX = 33_554_432
 # How long a message published over HTTP may wait for its disk before the client is told that it does.
 HTTP_SAFE_S_MAX = 30
+# People signed in to the web interface at once: who was away longest is signed out for one more.
+SESSIONS_MAX = 10_000
+# How long nobody may use a session before it ends: as RabbitMQ's management.login_session_timeout.
+SESSION_IDLE_MS = 28_800_000
+# Streams of answers that are followed at once: each answer is asked for every 5 s.
+LIVE_STREAMS_MAX = 1_000
+# Answers that one stream follows: a page of the web interface looks at some four.
+LIVE_PATHS_MAX = 16

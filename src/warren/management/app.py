@@ -8,7 +8,9 @@ from aiohttp import web
 
 from warren.errors import AmqpError
 from warren.limits import HTTP_BODY_SIZE_MAX
+from warren.management.api.live import allow_live
 from warren.management.auth import admit
+from warren.management.interface import add_interface
 from warren.management.managed import ListenerView, Managed
 from warren.management.metrics import metrics
 from warren.management.proposing import explained
@@ -29,7 +31,9 @@ class HttpServer:
     def __init__(self, node: Managed, protocol: str) -> None:
         self._node = node
         self._protocol = protocol
-        self._runner = web.AppRunner(_app(node, protocol), access_log=None, handle_signals=False)
+        app = _app(node, protocol)
+        allow_live(app, self._ask)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
         self.addresses: list[tuple[str, int]] = []
 
     async def start(self, host: str, port: int) -> None:
@@ -40,6 +44,11 @@ class HttpServer:
             await web.SockSite(self._runner, listening, shutdown_timeout=1).start()
             self.addresses.append(listening.getsockname()[:2])
         self._node.listeners.extend(ListenerView(self._protocol, *address) for address in self.addresses)
+
+    async def _ask(self, request: web.Request) -> web.StreamResponse:
+        """What is answered to `request`, which did not come through a socket."""
+        assert self._runner.server is not None
+        return await self._runner.server.request_handler(request)
 
     async def stop(self) -> None:
         """Finish the requests under way and close."""
@@ -55,6 +64,7 @@ def _app(node: Managed, protocol: str) -> web.Application:
         responder = _responder(node, route)
         for path in (f"/api{route.path}", f"/api{route.path}/"):
             app.router.add_route("*", path, responder)
+    add_interface(app)
     return app
 
 

@@ -79,7 +79,10 @@ def authenticate(request: web.Request, node: Managed) -> User:
     """The user who asks; Refused for anybody who may not log in here."""
     header = request.headers.get("authorization")
     if header is None:
-        raise Refused(web.Response(status=401, headers=_CHALLENGE))
+        user = node.sessions.user_of(request, node.metadata.users.by_name)
+        if user is None:
+            raise _anonymous(request)
+        return _checked(user)
     return check_credentials(request, node, _credentials(header))
 
 
@@ -93,10 +96,7 @@ def check_credentials(request: web.Request, node: Managed, credentials: bytes | 
         )
     except AmqpError:
         raise _login_failed() from None
-    user = node.metadata.users.by_name.get(name)
-    if user is None or not _TAGS.intersection(user.tags):
-        raise not_authorised("Not management user")
-    return user
+    return _checked(node.metadata.users.by_name.get(name))
 
 
 def user_of(request: web.Request) -> User:
@@ -147,6 +147,20 @@ def _is_of_vhost(node: Managed, user: User, vhost: str | None) -> bool:
 def _check(is_allowed: bool, reason: str) -> None:
     if not is_allowed:
         raise not_authorised(reason)
+
+
+def _checked(user: User | None) -> User:
+    """`user`, who may log in here."""
+    if user is None or not _TAGS.intersection(user.tags):
+        raise not_authorised("Not management user")
+    return user
+
+
+def _anonymous(request: web.Request) -> Refused:
+    """Nobody says who asks. A script of the web interface is not challenged: the browser would ask people."""
+    if request.headers.get("sec-fetch-dest") == "empty":
+        return not_authorised("nobody is signed in")
+    return Refused(web.Response(status=401, headers=_CHALLENGE))
 
 
 def _login_failed() -> Refused:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from warren.flow.alarms import Alarms
+from warren.management.sessions import Sessions
 from warren.metadata.definitions_import import PasswordHasher
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_NAME
@@ -53,6 +54,8 @@ class Managed:
     vhosts: Callable[[], list[VhostView]]
     # Starts a virtual host that exists, if it is down; answers what is in the way, if anything.
     start_vhost: Callable[[str], Awaitable[str]]
+    # Who is signed in to the web interface.
+    sessions: Sessions
     now: Callable[[], int]
     started_at: int
     # Filled as they are started.

@@ -12,6 +12,8 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _JSON = "application/json"
+# Set in a request whose answer has to come whole, as it goes into another.
+WHOLE = "whole"
 # What goes out as one answer; more is written piece by piece, as fast as the client takes it.
 _WHOLE_SIZE_MAX = 1_048_576
 
@@ -44,6 +46,8 @@ async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.Stream
     size = sum(map(len, parts))
     if size <= _WHOLE_SIZE_MAX:
         return web.Response(body=b"".join(parts), content_type=_JSON, headers=_HEADERS)
+    if WHOLE in request:
+        return refused(413, "too_large", f"the answer has {size} octets: ask for a page of it")
     response = web.StreamResponse(headers=_HEADERS)
     response.content_type = _JSON
     response.content_length = size

@@ -17,10 +17,12 @@ from warren.management.api import (
     connections,
     declarations,
     health,
+    live,
     messages,
     nodes,
     overview,
     permissions,
+    sessions,
     users,
     vhosts,
 )
@@ -149,4 +151,6 @@ ROUTES: tuple[Route, ...] = (
     Route("/health/checks/virtual-hosts", _get(health.virtual_hosts), Right.USER),
     Route("/health/checks/node-is-mirror-sync-critical", _get(health.critical), Right.USER),
     Route("/health/checks/node-is-quorum-critical", _get(health.critical), Right.USER),
+    Route("/warren/session", {"POST": sessions.sign_in, "DELETE": sessions.sign_out}, Right.ANYBODY),
+    Route("/warren/live", _get(live.live), Right.USER),
 )

@@ -20,6 +20,7 @@ from warren.errors import ConnectionForced
 from warren.flow.alarms import Alarms
 from warren.management.app import HttpServer
 from warren.management.managed import ListenerView, Managed
+from warren.management.sessions import Sessions
 from warren.node import listening, settings
 from warren.node.broker import Broker, hash_with_salt
 from warren.node.config import Config
@@ -31,6 +32,7 @@ from warren.runtime.clock import Clock
 from warren.runtime.collector import Collector
 from warren.runtime.folder import Folder, FolderRefused
 from warren.runtime.machine import Machine
+from warren.runtime.randomness import random_octets
 from warren.runtime.timers import Periodic
 from warren.session.connection import Connection
 from warren.session.peer import Peer
@@ -109,6 +111,7 @@ class Node:
             alarms=alarms,
             vhosts=self.broker.tree.views,
             start_vhost=self.broker.tree.start,
+            sessions=Sessions(random_octets, self._clock.now),
             now=self._clock.now,
             started_at=self._clock.now(),
         )

@@ -1,0 +1,29 @@
+"""Signing in to the web interface, and out again."""
+
+from aiohttp import web
+
+from warren.management.auth import check_credentials
+from warren.management.bodies import read_fields
+from warren.management.managed import Managed
+from warren.management.replies import done, refused
+from warren.management.sessions import MARK
+
+
+async def sign_in(request: web.Request, node: Managed) -> web.Response:
+    """Begin a session for the user whose name and password are sent."""
+    if MARK not in request.headers:
+        # A form of another site could sign somebody in as somebody else.
+        return refused(403, "forbidden", f"sessions are for the web interface, which sends '{MARK}'")
+    fields = await read_fields(request, "username", "password")
+    credentials = f"{fields.text('username')}:{fields.text('password')}"
+    user = check_credentials(request, node, credentials.encode("utf-8", "surrogatepass"))
+    response = done()
+    node.sessions.begin(user, response, is_secure=request.secure)
+    return response
+
+
+def sign_out(request: web.Request, node: Managed) -> web.Response:
+    """End the session of who asks, if there is one."""
+    response = done()
+    node.sessions.end(request, response)
+    return response

@@ -1,0 +1,62 @@
+"""The web interface: a page and what it is made of, built from `ui/` into `static/` beside this file.
+
+A checkout in which it was not built has none, and says how to build it; the API is there all the same.
+"""
+
+import mimetypes
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from aiohttp import web
+
+_BUILT = Path(__file__).parent / "static"
+_PAGE = "index.html"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+}
+# Files below here have a digest of what is in them in their names.
+_ASSETS = "assets"
+_FOR_EVER = "public, max-age=31536000, immutable"
+_MISSING = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Warren</title>
+<h1>The web interface was not built</h1>
+<p>In the checkout, <code>make ui</code> builds it (it needs Node 20.19 or newer, and npm);
+then start the broker again.</p>
+<p>The HTTP API is at <a href="/api/overview">/api/</a>, and the <code>warren</code> command uses it.</p>
+"""
+
+
+def add_interface(app: web.Application, folder: Path = _BUILT) -> None:
+    """Serve what was built in `folder`: nothing else is read while the broker runs."""
+    files = {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+    if _PAGE not in files:
+        files = {_PAGE: _MISSING.encode()}
+    for name, content in files.items():
+        app.router.add_get("/" if name == _PAGE else f"/{name}", _file(name, content))
+    app.router.add_get("/mgmt", _to_page)
+    app.router.add_get("/mgmt/", _to_page)
+
+
+def _file(name: str, content: bytes) -> Callable[[web.Request], Awaitable[web.Response]]:
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    cached = _FOR_EVER if name.startswith(f"{_ASSETS}/") else "no-cache"
+    charset = "utf-8" if kind.startswith("text/") else None
+
+    async def answer(request: web.Request) -> web.Response:
+        headers = _HEADERS | {"cache-control": cached}
+        return web.Response(body=content, content_type=kind, charset=charset, headers=headers)
+
+    return answer
+
+
+async def _to_page(request: web.Request) -> web.Response:
+    return web.Response(status=302, headers={"location": "/"})

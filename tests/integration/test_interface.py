@@ -1,0 +1,117 @@
+"""The web interface from outside: its page, signing in, and what it is told as things change."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from tests.integration.api import get
+from tests.integration.process import Broker, broker
+
+TIMEOUT_S = 30
+MARKED = {"x-warren-ui": "1", "content-type": "application/json"}
+GUEST = json.dumps({"username": "guest", "password": "guest"})
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
+        yield node
+
+
+def ask(
+    node: Broker, line: str, headers: dict[str, str] | None = None, body: str | None = None
+) -> tuple[http.client.HTTPResponse, bytes]:
+    with closing(
+        http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
+    ) as connection:
+        connection.request(*line.split(" ", 1), body, headers or {})
+        response = connection.getresponse()
+        return response, response.read()
+
+
+def signed_in(node: Broker) -> str:
+    response, _ = ask(node, "POST /api/warren/session", MARKED, GUEST)
+    assert response.status == 204
+    return (response.getheader("set-cookie") or "").partition(";")[0]
+
+
+def test_the_page_allows_nothing_inline_and_no_other_site(node: Broker) -> None:
+    response, body = ask(node, "GET /")
+    assert response.status == 200
+    assert b"Warren" in body
+    policy = response.getheader("content-security-policy") or ""
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert response.getheader("x-content-type-options") == "nosniff"
+
+
+def test_nothing_beside_the_interface_is_served(node: Broker) -> None:
+    for path in ("/../interface.py", "/assets/../../app.py", "/%2e%2e/app.py", "/static/index.html"):
+        response, _ = ask(node, f"GET {path}")
+        assert response.status == 404, path
+
+
+def test_a_session_takes_the_place_of_a_password_until_it_is_signed_out(node: Broker) -> None:
+    cookie = {"cookie": signed_in(node)}
+    response, body = ask(node, "GET /api/whoami", cookie)
+    assert (response.status, json.loads(body)["name"]) == (200, "guest")
+    assert ask(node, "DELETE /api/warren/session", cookie | MARKED)[0].status == 204
+    assert ask(node, "GET /api/whoami", cookie)[0].status == 401
+
+
+def test_no_other_site_can_sign_in_or_change_anything(node: Broker) -> None:
+    assert ask(node, "POST /api/warren/session", body=GUEST)[0].status == 403
+    cookie = {"cookie": signed_in(node)}
+    vhost = "/api/vhosts/forged"
+    assert ask(node, f"PUT {vhost}", cookie)[0].status == 401
+    assert get(node, vhost)[0] == 404
+    assert ask(node, f"PUT {vhost}", cookie | MARKED)[0].status == 201
+    assert get(node, vhost)[0] == 200
+
+
+def test_a_wrong_password_begins_no_session_and_no_script_is_challenged(node: Broker) -> None:
+    wrong = json.dumps({"username": "guest", "password": "no"})
+    response, body = ask(node, "POST /api/warren/session", MARKED, wrong)
+    assert (response.status, json.loads(body)["reason"]) == (401, "Login failed")
+    assert response.getheader("set-cookie") is None
+    response, _ = ask(node, "GET /api/whoami", {"sec-fetch-dest": "empty"})
+    assert response.status == 401
+    assert response.getheader("www-authenticate") is None
+    assert ask(node, "GET /api/whoami")[0].getheader("www-authenticate")
+
+
+def test_what_changes_is_told_without_being_asked_for_again(node: Broker) -> None:
+    cookie = signed_in(node)
+    with closing(
+        http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
+    ) as connection:
+        connection.request(
+            "GET", "/api/warren/live?path=/api/vhosts&path=/api/vhosts/none", headers={"cookie": cookie}
+        )
+        response = connection.getresponse()
+        assert response.getheader("content-type") == "text/event-stream"
+
+        def events() -> Iterator[dict[str, object]]:
+            for line in response:
+                if line.startswith(b"data: "):
+                    yield json.loads(line.removeprefix(b"data: "))
+
+        told = events()
+        first, second = next(told), next(told)
+        assert (first["path"], first["status"]) == ("/api/vhosts", 200)
+        assert (second["path"], second["status"]) == ("/api/vhosts/none", 404)
+        assert ask(node, "PUT /api/vhosts/later", {"cookie": cookie} | MARKED)[0].status == 201
+        third = next(told)
+        assert third["path"] == "/api/vhosts"
+        assert "later" in [vhost["name"] for vhost in third["body"]]  # type: ignore[attr-defined]
+
+
+def test_a_stream_follows_paths_of_the_api_only_and_not_too_many(node: Broker) -> None:
+    cookie = {"cookie": signed_in(node)}
+    paths = ["", "?path=/", "?path=http://127.0.0.1/api/overview", "?path=/api/warren/live"]
+    for query in [*paths, "?" + "&".join(["path=/api/overview"] * 17)]:
+        assert ask(node, f"GET /api/warren/live{query}", cookie)[0].status == 400, query
+    assert ask(node, "GET /api/warren/live?path=/api/overview")[0].status == 401

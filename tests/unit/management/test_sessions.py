@@ -1,0 +1,106 @@
+"""Who is signed in to the web interface."""
+
+from itertools import count
+
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+
+from warren.limits import SESSION_IDLE_MS, SESSIONS_MAX
+from warren.management.sessions import COOKIE, MARK, Sessions
+from warren.metadata.users import User
+
+ALICE = User(name="alice", password_hash=b"1", hashing_algorithm="sha256", tags=("administrator",), limits={})
+USERS = {"alice": ALICE}
+
+
+class Browser:
+    """Keeps the cookie that it is given."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        numbers = count()
+        self.sessions = Sessions(lambda size: next(numbers).to_bytes(size, "big"), lambda: self.now)
+        self.cookie = ""
+
+    def sign_in(self, *, is_secure: bool = False) -> str:
+        response = web.Response()
+        self.sessions.begin(ALICE, response, is_secure=is_secure)
+        self.cookie = response.cookies[COOKIE].value
+        return response.cookies[COOKIE].OutputString()
+
+    def request(self, method: str = "GET", *, is_marked: bool = True) -> web.Request:
+        headers = {"cookie": f"{COOKIE}={self.cookie}"} | ({MARK: "1"} if is_marked else {})
+        return make_mocked_request(method, "/api/whoami", headers=headers)
+
+    def user(self, users: dict[str, User] = USERS) -> User | None:
+        return self.sessions.user_of(self.request(), users)
+
+
+def test_whoever_signed_in_is_known_until_they_sign_out() -> None:
+    browser = Browser()
+    assert browser.user() is None
+    browser.sign_in()
+    assert browser.user() is ALICE
+    browser.sessions.end(browser.request(), web.Response())
+    assert browser.user() is None
+
+
+def test_scripts_cannot_read_the_cookie_and_other_sites_cannot_send_it() -> None:
+    sent = Browser().sign_in(is_secure=True)
+    assert "HttpOnly" in sent
+    assert "SameSite=Strict" in sent
+    assert "Secure" in sent
+    assert "alice" not in sent
+    assert "Secure" not in Browser().sign_in()
+
+
+def test_what_changes_something_has_to_carry_the_mark() -> None:
+    browser = Browser()
+    browser.sign_in()
+    for method in ("PUT", "POST", "DELETE", "PATCH"):
+        assert browser.sessions.user_of(browser.request(method, is_marked=False), USERS) is None
+        assert browser.sessions.user_of(browser.request(method), USERS) is ALICE
+    assert browser.sessions.user_of(browser.request("GET", is_marked=False), USERS) is ALICE
+
+
+def test_a_session_that_nobody_uses_ends() -> None:
+    browser = Browser()
+    browser.sign_in()
+    browser.now += SESSION_IDLE_MS
+    assert browser.user() is ALICE
+    browser.now += SESSION_IDLE_MS
+    assert browser.user() is ALICE, "it was used in between"
+    browser.now += SESSION_IDLE_MS + 1
+    assert browser.user() is None
+
+
+def test_a_session_ends_with_its_user_and_with_another_password() -> None:
+    changed = User(name="alice", password_hash=b"2", hashing_algorithm="sha256", tags=(), limits={})
+    for users in ({}, {"alice": changed}):
+        browser = Browser()
+        browser.sign_in()
+        assert browser.user(users) is None
+        assert browser.user() is None
+
+
+def test_the_tags_are_those_of_now() -> None:
+    browser = Browser()
+    browser.sign_in()
+    less = User(name="alice", password_hash=b"1", hashing_algorithm="sha256", tags=(), limits={})
+    assert browser.user({"alice": less}) is less
+
+
+def test_there_are_so_many_at_most_and_the_one_unused_longest_ends() -> None:
+    browser = Browser()
+    browser.sign_in()
+    first = browser.cookie
+    browser.sign_in()
+    second = browser.cookie
+    browser.cookie = first
+    assert browser.user() is ALICE
+    for _ in range(SESSIONS_MAX - 1):
+        browser.sign_in()
+    browser.cookie = second
+    assert browser.user() is None
+    browser.cookie = first
+    assert browser.user() is ALICE

@@ -1,0 +1,75 @@
+/** Talks to the HTTP API of the broker that this page came from. */
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type Query = Record<string, string | number | boolean | undefined>;
+
+/** A request that was not obeyed: its status, and the reason in the broker's words. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    reason: string,
+  ) {
+    super(reason);
+  }
+}
+
+/** A path of the API: names go in as they are, whatever they contain. */
+export function path(...segments: (string | number)[]): string {
+  return "/api/" + segments.map((segment) => encodeURIComponent(segment)).join("/");
+}
+
+export function withQuery(url: string, query: Query): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== "") parameters.set(name, String(value));
+  }
+  const text = parameters.toString();
+  return text ? `${url}?${text}` : url;
+}
+
+let onSignedOut: () => void = () => undefined;
+
+/** Have `action` called when the broker says that nobody is signed in any more. */
+export function whenSignedOut(action: () => void): void {
+  onSignedOut = action;
+}
+
+export async function request<T>(method: string, url: string, body?: unknown): Promise<T> {
+  // The header shows that no other site's form made this request.
+  const headers: Record<string, string> = { "x-warren-ui": "1" };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method,
+      headers,
+      credentials: "same-origin",
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  } catch {
+    throw new ApiError(0, "the broker cannot be reached");
+  }
+  if (!response.ok) throw await failure(response);
+  const text = await response.text();
+  return (text ? JSON.parse(text) : null) as T;
+}
+
+export const get = <T>(url: string) => request<T>("GET", url);
+export const put = (url: string, body: unknown = {}) => request<unknown>("PUT", url, body);
+export const post = <T>(url: string, body: unknown = {}) => request<T>("POST", url, body);
+export const remove = (url: string, body?: unknown) => request<unknown>("DELETE", url, body);
+
+async function failure(response: Response): Promise<ApiError> {
+  const text = await response.text();
+  let reason = text || `the broker answered ${response.status}`;
+  try {
+    const found = JSON.parse(text) as { reason?: Json; error?: Json };
+    const said = found.reason ?? found.error;
+    if (said !== undefined) reason = typeof said === "string" ? said : JSON.stringify(said);
+  } catch {
+    // It was no JSON: the text is all there is.
+  }
+  if (response.status === 401 && !response.url.endsWith("/api/warren/session") && reason !== "Not monitor user")
+    if (!/^(Not |not_authori[sz]ed)/.test(reason) || reason === "Not management user") onSignedOut();
+  return new ApiError(response.status, reason);
+}

@@ -1,0 +1,171 @@
+/** The frame around every page: who is signed in, where one is, where one can go. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Notices } from "./parts/notice";
+import { ChannelPage, Channels } from "./pages/channels";
+import { ConnectionPage, Connections } from "./pages/connections";
+import { Definitions } from "./pages/definitions";
+import { ExchangePage, Exchanges } from "./pages/exchanges";
+import { Health } from "./pages/health";
+import { Limits } from "./pages/limits";
+import { Overview } from "./pages/overview";
+import { Policies } from "./pages/policies";
+import { QueuePage } from "./pages/queue";
+import { Queues } from "./pages/queues";
+import { SignIn } from "./pages/signin";
+import { UserPage, Users } from "./pages/users";
+import { VhostPage, Vhosts } from "./pages/vhosts";
+import { Flags } from "./pages/flags";
+import { link, usePlace } from "./router";
+import { type Session, type User, isAdministrator, mayMonitor, useSession } from "./session";
+
+interface Entry {
+  name: string;
+  label: string;
+  isFor?: (user: User) => boolean;
+}
+
+const WATCH: Entry[] = [
+  { name: "", label: "Overview" },
+  { name: "connections", label: "Connections" },
+  { name: "channels", label: "Channels" },
+  { name: "exchanges", label: "Exchanges" },
+  { name: "queues", label: "Queues" },
+  { name: "health", label: "Health", isFor: mayMonitor },
+];
+const MANAGE: Entry[] = [
+  { name: "users", label: "Users", isFor: isAdministrator },
+  { name: "vhosts", label: "Virtual hosts", isFor: isAdministrator },
+  { name: "policies", label: "Policies" },
+  { name: "limits", label: "Limits", isFor: isAdministrator },
+  { name: "definitions", label: "Definitions", isFor: isAdministrator },
+  { name: "flags", label: "Feature flags", isFor: isAdministrator },
+];
+
+export function App() {
+  const session = useSession();
+  if (session.user === undefined) return null;
+  if (session.user === null) {
+    return (
+      <>
+        <SignIn signIn={session.signIn} />
+        <Notices />
+      </>
+    );
+  }
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
+        Skip to the page
+      </a>
+      <Frame session={session} user={session.user}>
+        <Route user={session.user} />
+      </Frame>
+      <Notices />
+    </>
+  );
+}
+
+function Route({ user }: { user: User }) {
+  const [page = "", ...names] = usePlace().segments;
+  const [first, second] = names;
+  useEffect(() => {
+    document.title = `${[...names].reverse().join(" in ") || page || "Overview"} · Warren`;
+    document.getElementById("main")?.scrollTo(0, 0);
+  }, [page, first, second]);
+
+  const here: Record<string, () => ComponentChildren> = {
+    "": () => <Overview user={user} />,
+    connections: () => (first === undefined ? <Connections /> : <ConnectionPage name={first} />),
+    channels: () => (first === undefined ? <Channels /> : <ChannelPage name={first} />),
+    exchanges: () => (second === undefined ? <Exchanges /> : <ExchangePage vhost={first ?? ""} name={second} />),
+    queues: () => (second === undefined ? <Queues /> : <QueuePage vhost={first ?? ""} name={second} user={user} />),
+    users: () => (first === undefined ? <Users /> : <UserPage name={first} />),
+    vhosts: () => (first === undefined ? <Vhosts /> : <VhostPage name={first} />),
+    policies: () => <Policies user={user} />,
+    limits: () => <Limits />,
+    definitions: () => <Definitions />,
+    flags: () => <Flags />,
+    health: () => <Health />,
+  };
+  const show = here[page];
+  // A page of its own for each thing: nothing of the last one stays behind.
+  return <div key={[page, ...names].join("\n")}>{show ? show() : <p>There is no such page.</p>}</div>;
+}
+
+function Frame({ session, user, children }: { session: Session; user: User; children: ComponentChildren }) {
+  const [isOpen, setOpen] = useState(false);
+  const page = usePlace().segments[0] ?? "";
+  useEffect(() => setOpen(false), [page]);
+  return (
+    <div class="frame">
+      <header class="top">
+        <button
+          type="button"
+          class="icon menu"
+          aria-expanded={isOpen}
+          aria-controls="menu"
+          aria-label="Menu"
+          onClick={() => setOpen(!isOpen)}
+        >
+          ☰
+        </button>
+        <a class="brand" href={link()}>
+          <img src="/icon.svg" alt="" width="26" height="26" /> Warren
+        </a>
+        <span class="who">
+          <Theme />
+          <span class="user-name">{user.name}</span>
+          <button type="button" onClick={() => void session.signOut()}>
+            Sign out
+          </button>
+        </span>
+      </header>
+      <nav id="menu" class={isOpen ? "side open" : "side"} aria-label="Pages of the broker">
+        <Entries entries={WATCH} user={user} page={page} />
+        <h2>Manage</h2>
+        <Entries entries={MANAGE} user={user} page={page} />
+      </nav>
+      <main id="main" tabIndex={-1}>
+        {children}
+      </main>
+    </div>
+  );
+}
+
+function Entries({ entries, user, page }: { entries: Entry[]; user: User; page: string }) {
+  return (
+    <ul>
+      {entries
+        .filter(({ isFor }) => !isFor || isFor(user))
+        .map(({ name, label }) => (
+          <li key={name}>
+            <a href={name ? link(name) : link()} aria-current={name === page ? "page" : undefined}>
+              {label}
+            </a>
+          </li>
+        ))}
+    </ul>
+  );
+}
+
+const THEMES = ["auto", "light", "dark"] as const;
+
+/** Light, dark, or what the system says. */
+function Theme() {
+  const [theme, setTheme] = useState(() => localStorage.getItem("theme") ?? "auto");
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+    localStorage.setItem("theme", theme);
+  }, [theme]);
+  return (
+    <select aria-label="Colours" value={theme} onChange={(event) => setTheme(event.currentTarget.value)}>
+      {THEMES.map((name) => (
+        <option key={name} value={name}>
+          {name}
+        </option>
+      ))}
+    </select>
+  );
+}

@@ -1,0 +1,104 @@
+/**
+ * Data that stays current: the broker sends what GETs answer, again and again (server-sent events).
+ *
+ * All that a page looks at comes by one connection, as browsers allow few; there is none while it is hidden.
+ */
+
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, get, path, withQuery } from "./api";
+
+export interface Live<T> {
+  data: T | undefined;
+  error: ApiError | undefined;
+  /** Ask once more now, as after a change. */
+  refresh: () => void;
+}
+
+interface Event {
+  path: string;
+  status: number;
+  body: unknown;
+}
+
+type Listener = (event: Event) => void;
+
+const RETRY_MS = 3000;
+const listeners = new Map<string, Set<Listener>>();
+let source: EventSource | undefined;
+let followed = "";
+let isScheduled = false;
+
+/** What `url` answers, now and as it changes. */
+export function useLive<T>(url: string): Live<T> {
+  const [state, setState] = useState<{ url: string; data?: T; error?: ApiError }>();
+  const show: Listener = ({ status, body }) =>
+    setState((before) =>
+      status === 200
+        ? { url, data: body as T }
+        : { ...(before?.url === url ? before : {}), url, error: new ApiError(status, reasonIn(body)) },
+    );
+  useEffect(() => listen(url, show), [url]);
+  const current = state?.url === url ? state : undefined;
+  const refresh = () =>
+    void get<T>(url).then(
+      (data) => setState({ url, data }),
+      (error: unknown) => show({ path: url, status: error instanceof ApiError ? error.status : 0, body: error }),
+    );
+  return { data: current?.data, error: current?.error, refresh };
+}
+
+function listen(url: string, listener: Listener): () => void {
+  const those = listeners.get(url) ?? new Set();
+  listeners.set(url, those.add(listener));
+  schedule();
+  return () => {
+    those.delete(listener);
+    if (!those.size) listeners.delete(url);
+    schedule();
+  };
+}
+
+/** Have one connection for what is looked at, once all of the page has said what that is. */
+function schedule(): void {
+  if (isScheduled) return;
+  isScheduled = true;
+  queueMicrotask(() => {
+    isScheduled = false;
+    connect();
+  });
+}
+
+function connect(): void {
+  const paths = document.hidden ? [] : [...listeners.keys()];
+  const wanted = paths.join("\n");
+  if (wanted === followed && source?.readyState !== EventSource.CLOSED) return;
+  source?.close();
+  source = undefined;
+  followed = wanted;
+  if (!paths.length) return;
+  const address = path("warren", "live");
+  source = new EventSource(`${address}?${paths.map((each) => `path=${encodeURIComponent(each)}`).join("&")}`);
+  source.onmessage = (message: MessageEvent<string>) => {
+    const event = JSON.parse(message.data) as Event;
+    tell(event);
+  };
+  source.onerror = () => {
+    // Asking who we are says whether the broker is there, and whether we are still signed in.
+    get(withQuery(path("whoami"), {})).catch((error: unknown) => {
+      for (const each of listeners.keys()) tell({ path: each, status: 0, body: error });
+    });
+    if (source?.readyState === EventSource.CLOSED) setTimeout(connect, RETRY_MS);
+  };
+}
+
+function tell(event: Event): void {
+  for (const listener of listeners.get(event.path) ?? []) listener(event);
+}
+
+function reasonIn(body: unknown): string {
+  if (body instanceof Error) return body.message;
+  const reason = (body as { reason?: unknown } | null)?.reason;
+  return typeof reason === "string" ? reason : "the broker did not answer as it should";
+}
+
+document.addEventListener("visibilitychange", schedule);

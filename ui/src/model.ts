@@ -1,0 +1,214 @@
+/** What the API says of things: the fields that the pages look at. */
+
+import type { Samples } from "./parts/chart";
+import type { Table } from "./parts/arguments";
+
+export type Stats = Record<string, number | undefined> & Record<`${string}_details`, Samples | undefined>;
+
+export interface Overview {
+  cluster_name: string;
+  node: string;
+  rabbitmq_version: string;
+  product_name: string;
+  product_version: string;
+  message_stats?: Stats;
+  queue_totals?: Stats;
+  churn_rates?: Stats;
+  object_totals: Record<string, number>;
+  listeners: { protocol: string; ip_address: string; port: number }[];
+  exchange_types: { name: string; description: string }[];
+}
+
+export interface Node {
+  name: string;
+  running: boolean;
+  uptime?: number;
+  mem_used?: number;
+  mem_limit?: number;
+  mem_alarm?: boolean;
+  disk_free?: number;
+  disk_free_limit?: number;
+  disk_free_alarm?: boolean;
+  fd_used?: number;
+  fd_total?: number;
+  sockets_used?: number;
+}
+
+export interface Connection {
+  name: string;
+  user: string;
+  vhost: string;
+  state: string;
+  ssl: boolean;
+  protocol: string;
+  channels: number;
+  user_provided_name?: string;
+  peer_host: string;
+  peer_port: number;
+  host: string;
+  port: number;
+  connected_at: number;
+  frame_max: number;
+  channel_max: number;
+  timeout?: number;
+  auth_mechanism?: string;
+  recv_oct?: number;
+  send_oct?: number;
+  recv_oct_details?: Samples;
+  send_oct_details?: Samples;
+  client_properties?: Table;
+}
+
+export interface Channel {
+  name: string;
+  number: number;
+  user: string;
+  vhost: string;
+  state: string;
+  confirm: boolean;
+  transactional: boolean;
+  prefetch_count?: number;
+  global_prefetch_count?: number;
+  consumer_count?: number;
+  messages_unacknowledged?: number;
+  messages_unconfirmed?: number;
+  messages_uncommitted?: number;
+  acks_uncommitted?: number;
+  message_stats?: Stats;
+  connection_details?: { name: string };
+  consumer_details?: Consumer[];
+  idle_since?: string;
+}
+
+export interface Consumer {
+  consumer_tag: string;
+  ack_required: boolean;
+  exclusive: boolean;
+  active?: boolean;
+  activity_status?: string;
+  prefetch_count: number;
+  arguments: Table;
+  channel_details?: { name: string; connection_name: string; user?: string };
+  queue?: { name: string; vhost: string };
+}
+
+export interface Exchange {
+  name: string;
+  vhost: string;
+  type: string;
+  durable: boolean;
+  auto_delete: boolean;
+  internal: boolean;
+  arguments: Table;
+  policy?: string | null;
+  message_stats?: Stats;
+}
+
+export interface Queue {
+  name: string;
+  vhost: string;
+  type: string;
+  state?: string;
+  durable: boolean;
+  auto_delete: boolean;
+  exclusive: boolean;
+  arguments: Table;
+  policy?: string | null;
+  operator_policy?: string | null;
+  effective_policy_definition?: Table;
+  consumers?: number;
+  consumer_details?: Consumer[];
+  consumer_utilisation?: number | null;
+  messages?: number;
+  messages_ready?: number;
+  messages_unacknowledged?: number;
+  messages_details?: Samples;
+  messages_ready_details?: Samples;
+  messages_unacknowledged_details?: Samples;
+  messages_ram?: number;
+  messages_paged_out?: number;
+  messages_persistent?: number;
+  message_bytes?: number;
+  message_bytes_ready?: number;
+  message_bytes_unacknowledged?: number;
+  message_bytes_ram?: number;
+  message_bytes_persistent?: number;
+  message_bytes_paged_out?: number;
+  memory?: number;
+  idle_since?: string;
+  exclusive_consumer_tag?: string | null;
+  single_active_consumer_tag?: string | null;
+  node?: string;
+  message_stats?: Stats;
+}
+
+export interface Binding {
+  source: string;
+  vhost: string;
+  destination: string;
+  destination_type: "queue" | "exchange";
+  routing_key: string;
+  arguments: Table;
+  properties_key: string;
+}
+
+export interface GotMessage {
+  payload: string;
+  payload_encoding: "string" | "base64";
+  payload_bytes: number;
+  properties: Table & { headers?: Table };
+  exchange: string;
+  routing_key: string;
+  redelivered: boolean;
+  message_count: number;
+}
+
+export interface Vhost {
+  name: string;
+  description?: string;
+  tags?: string[];
+  tracing?: boolean;
+  messages?: number;
+  messages_ready?: number;
+  messages_unacknowledged?: number;
+  cluster_state?: Record<string, string>;
+  message_stats?: Stats;
+  metadata?: Table;
+}
+
+export interface UserRow {
+  name: string;
+  tags: string[] | string;
+  password_hash?: string;
+  limits?: Table;
+}
+
+export interface Permission {
+  user: string;
+  vhost: string;
+  configure: string;
+  write: string;
+  read: string;
+}
+
+export interface TopicPermission {
+  user: string;
+  vhost: string;
+  exchange: string;
+  write: string;
+  read: string;
+}
+
+export interface Policy {
+  name: string;
+  vhost: string;
+  pattern: string;
+  "apply-to": string;
+  priority: number;
+  definition: Table;
+}
+
+/** The rate of one kind of message, if it was ever counted. */
+export function rateOf(stats: Stats | undefined, kind: string): number | undefined {
+  return stats?.[`${kind}_details`]?.rate;
+}

@@ -1,0 +1,92 @@
+/** Bindings of an exchange or a queue, seen from either end. */
+
+import { path, post, remove } from "../api";
+import type { Binding } from "../model";
+import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../parts/arguments";
+import { Confirm } from "../parts/dialog";
+import { Table } from "../parts/table";
+import { Field, Form, type Values } from "../parts/ui";
+import { link } from "../router";
+
+interface BindingTableProps {
+  bindings: Binding[];
+  /** Which end to show: the other is the page that one is on. */
+  end: "source" | "destination";
+  changed: () => void;
+}
+
+export function BindingTable({ bindings, end, changed }: BindingTableProps) {
+  return (
+    <Table
+      label="Bindings"
+      items={bindings}
+      itemKey={(it) => [it.source, it.destination_type, it.destination, it.properties_key].join("\n")}
+      empty="There are no bindings."
+      columns={[
+        end === "destination"
+          ? { label: "To", show: (it) => <Destination binding={it} /> }
+          : { label: "From", show: (it) => (it.source ? <Source binding={it} /> : "(default exchange)") },
+        { label: "Routing key", show: (it) => <code>{it.routing_key}</code> },
+        { label: "Arguments", show: (it) => <Arguments table={it.arguments} /> },
+        {
+          label: "",
+          show: (it) =>
+            it.source && (
+              <Confirm
+                label="Unbind"
+                question={`Nothing more goes from “${it.source}” to “${it.destination}” by this binding.`}
+                action={() => remove(addressOf(it)).then(changed)}
+              />
+            ),
+        },
+      ]}
+    />
+  );
+}
+
+const Source = ({ binding }: { binding: Binding }) => (
+  <a href={link("exchanges", binding.vhost, binding.source)}>{binding.source}</a>
+);
+
+function Destination({ binding }: { binding: Binding }) {
+  const kind = binding.destination_type === "queue" ? "queues" : "exchanges";
+  return (
+    <>
+      <a href={link(kind, binding.vhost, binding.destination)}>{binding.destination}</a>{" "}
+      <span class="quiet">{binding.destination_type}</span>
+    </>
+  );
+}
+
+function addressOf(it: Binding): string {
+  const kind = it.destination_type === "queue" ? "q" : "e";
+  return path("bindings", it.vhost, "e", it.source, kind, it.destination, it.properties_key);
+}
+
+type BindFormProps = { vhost: string; close: () => void } & ({ source: string } | { queue: string });
+
+export function BindForm(props: BindFormProps) {
+  const bind = async (values: Values) => {
+    const [source, kind, destination] =
+      "source" in props ? [props.source, values.kind ?? "q", values.other ?? ""] : [values.other ?? "", "q", props.queue];
+    await post(path("bindings", props.vhost, "e", source, kind, destination), {
+      routing_key: values.routing_key ?? "",
+      arguments: parseArguments(values.arguments ?? ""),
+    });
+    props.close();
+  };
+  return (
+    <Form submit="Bind" action={bind}>
+      {"source" in props ? (
+        <>
+          <Field name="kind" label="To" choices={[["q", "a queue"], ["e", "an exchange"]]} />
+          <Field name="other" label="Called" required />
+        </>
+      ) : (
+        <Field name="other" label="From the exchange" required />
+      )}
+      <Field name="routing_key" label="Routing key" />
+      <Field name="arguments" label="Arguments" rows={2} note={ARGUMENTS_NOTE} />
+    </Form>
+  );
+}

@@ -1,0 +1,124 @@
+/** Channels: how much each publishes, takes, and has not acknowledged. */
+
+import { path, withQuery } from "../api";
+import { count, rate } from "../format";
+import { useLive } from "../live";
+import { type Channel, rateOf } from "../model";
+import { Chart } from "../parts/chart";
+import { type Column, Listing, Table } from "../parts/table";
+import { Badge, Card, Facts, Failure, Loading, Page, State } from "../parts/ui";
+import { link } from "../router";
+import { ConsumerTable } from "./consumers";
+import { SpanChoice, samplesOver, useAge } from "./overview";
+
+const COLUMNS: Column<Channel>[] = [
+  { label: "Channel", sort: "name", show: ({ name }) => <a href={link("channels", name)}>{name}</a> },
+  { label: "Virtual host", sort: "vhost", show: ({ vhost }) => vhost },
+  { label: "User", sort: "user", show: ({ user }) => user },
+  { label: "State", sort: "state", show: ({ state }) => <State state={state} /> },
+  { label: "Mode", show: (channel) => <Mode channel={channel} /> },
+  { label: "Consumers", sort: "consumer_count", isNumber: true, show: (it) => count(it.consumer_count) },
+  { label: "Prefetch", sort: "prefetch_count", isNumber: true, show: (it) => it.prefetch_count || "no limit" },
+  { label: "Unacknowledged", sort: "messages_unacknowledged", isNumber: true, show: (it) => count(it.messages_unacknowledged) },
+  { label: "Unconfirmed", sort: "messages_unconfirmed", isNumber: true, show: (it) => count(it.messages_unconfirmed) },
+  {
+    label: "Publish",
+    sort: "message_stats.publish_details.rate",
+    isNumber: true,
+    show: (it) => rate(rateOf(it.message_stats, "publish")),
+  },
+  {
+    label: "Deliver",
+    sort: "message_stats.deliver_get_details.rate",
+    isNumber: true,
+    show: (it) => rate(rateOf(it.message_stats, "deliver_get")),
+  },
+  {
+    label: "Acknowledge",
+    sort: "message_stats.ack_details.rate",
+    isNumber: true,
+    show: (it) => rate(rateOf(it.message_stats, "ack")),
+  },
+];
+
+function Mode({ channel }: { channel: Channel }) {
+  return (
+    <>
+      {channel.confirm && <Badge title="publishes are confirmed">confirm</Badge>}
+      {channel.transactional && <Badge title="publishes and acknowledges in transactions">transactions</Badge>}
+    </>
+  );
+}
+
+export function Channels() {
+  return (
+    <Page title="Channels">
+      <Listing<Channel>
+        label="Channels"
+        url={path("channels")}
+        itemKey={({ name }) => name}
+        empty="Nobody has a channel."
+        columns={COLUMNS}
+      />
+    </Page>
+  );
+}
+
+export const ChannelTable = ({ channels }: { channels: Channel[] }) => (
+  <Table label="Channels" items={channels} itemKey={({ name }) => name} columns={COLUMNS} />
+);
+
+export function ChannelPage({ name }: { name: string }) {
+  const age = useAge();
+  const { data, error } = useLive<Channel>(withQuery(path("channels", name), samplesOver(age)));
+  const stats = data?.message_stats;
+  return (
+    <Page title={name} aside={<SpanChoice age={age} />}>
+      <Failure error={error} />
+      {!data && !error && <Loading />}
+      {data && (
+        <>
+          <div class="columns">
+            <Card title="Messages a second">
+              <Chart
+                kind="rate"
+                lines={[
+                  { label: "Publish", details: stats?.publish_details },
+                  { label: "Confirm", details: stats?.confirm_details },
+                  { label: "Deliver", details: stats?.deliver_get_details },
+                  { label: "Acknowledge", details: stats?.ack_details },
+                ]}
+              />
+            </Card>
+            <Card title="Facts">
+              <Facts
+                facts={[
+                  ["State", <State state={data.state} />],
+                  [
+                    "Connection",
+                    data.connection_details && (
+                      <a href={link("connections", data.connection_details.name)}>{data.connection_details.name}</a>
+                    ),
+                  ],
+                  ["User", data.user],
+                  ["Virtual host", data.vhost],
+                  ["Mode", <Mode channel={data} />],
+                  ["Prefetch of a consumer", data.prefetch_count || "no limit"],
+                  ["Prefetch of the channel", data.global_prefetch_count || "no limit"],
+                  ["Unacknowledged", count(data.messages_unacknowledged)],
+                  ["Unconfirmed", count(data.messages_unconfirmed)],
+                  ["Published, not committed", count(data.messages_uncommitted)],
+                  ["Acknowledged, not committed", count(data.acks_uncommitted)],
+                  ["Idle since", data.idle_since],
+                ]}
+              />
+            </Card>
+          </div>
+          <Card title="Consumers">
+            <ConsumerTable consumers={data.consumer_details ?? []} />
+          </Card>
+        </>
+      )}
+    </Page>
+  );
+}

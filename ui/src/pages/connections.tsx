@@ -1,0 +1,120 @@
+/** Who is connected. */
+
+import { path, remove, withQuery } from "../api";
+import { count, octets, time } from "../format";
+import { useLive } from "../live";
+import type { Channel, Connection } from "../model";
+import { Arguments } from "../parts/arguments";
+import { Chart } from "../parts/chart";
+import { Confirm } from "../parts/dialog";
+import { Listing } from "../parts/table";
+import { Badge, Card, Facts, Failure, Loading, Page, State } from "../parts/ui";
+import { go, link } from "../router";
+import { ChannelTable } from "./channels";
+import { SpanChoice, useAge } from "./overview";
+
+const SHOWN =
+  "name,user,vhost,state,ssl,protocol,channels,user_provided_name,peer_host,peer_port,recv_oct_details,send_oct_details";
+
+export function Connections() {
+  return (
+    <Page title="Connections">
+      <Listing<Connection>
+        label="Connections"
+        url={path("connections")}
+        query={{ columns: SHOWN }}
+        itemKey={({ name }) => name}
+        empty="Nobody is connected."
+        columns={[
+          {
+            label: "Name",
+            sort: "name",
+            show: ({ name, user_provided_name: given }) => (
+              <>
+                <a href={link("connections", name)}>{name}</a>
+                {given && <small>{given}</small>}
+              </>
+            ),
+          },
+          { label: "Virtual host", sort: "vhost", show: ({ vhost }) => vhost },
+          { label: "User", sort: "user", show: ({ user }) => user },
+          { label: "State", sort: "state", show: ({ state }) => <State state={state} /> },
+          { label: "Protocol", sort: "protocol", show: ({ protocol, ssl }) => `${protocol}${ssl ? " (TLS)" : ""}` },
+          { label: "Channels", sort: "channels", isNumber: true, show: ({ channels }) => count(channels) },
+          { label: "From client", sort: "recv_oct_details.rate", isNumber: true, show: (it) => flow(it.recv_oct_details?.rate) },
+          { label: "To client", sort: "send_oct_details.rate", isNumber: true, show: (it) => flow(it.send_oct_details?.rate) },
+        ]}
+      />
+    </Page>
+  );
+}
+
+const flow = (value: number | undefined) => (value === undefined ? "–" : `${octets(value)}/s`);
+
+export function ConnectionPage({ name }: { name: string }) {
+  const age = useAge();
+  const { data, error } = useLive<Connection>(withQuery(path("connections", name), { data_rates_age: age, data_rates_incr: 5 }));
+  const channels = useLive<Channel[]>(path("connections", name, "channels"));
+  return (
+    <Page
+      title={name}
+      aside={
+        <>
+          <SpanChoice age={age} />
+          <Confirm
+            label="Close"
+            question="The client is disconnected. What it has not acknowledged goes back to its queues."
+            action={() => remove(path("connections", name)).then(() => go(link("connections")))}
+          />
+        </>
+      }
+    >
+      <Failure error={error} />
+      {!data && !error && <Loading />}
+      {data && (
+        <>
+          <div class="columns">
+            <Card title="Octets a second">
+              <Chart
+                kind="rate"
+                format={octets}
+                lines={[
+                  { label: "From client", details: data.recv_oct_details },
+                  { label: "To client", details: data.send_oct_details },
+                ]}
+              />
+            </Card>
+            <Card title="Facts">
+              <Facts
+                facts={[
+                  ["State", <State state={data.state} />],
+                  ["User", data.user],
+                  ["Virtual host", data.vhost],
+                  ["Protocol", data.protocol],
+                  ["TLS", data.ssl ? <Badge tone="good">yes</Badge> : "no"],
+                  ["Client", `${data.peer_host}:${data.peer_port}`],
+                  ["Broker", `${data.host}:${data.port}`],
+                  ["Since", time(data.connected_at)],
+                  ["Signed in by", data.auth_mechanism],
+                  ["Heartbeat", data.timeout ? `${data.timeout} s` : "none"],
+                  ["Largest frame", octets(data.frame_max)],
+                  ["Channels at most", count(data.channel_max)],
+                  ["Received", octets(data.recv_oct)],
+                  ["Sent", octets(data.send_oct)],
+                ]}
+              />
+            </Card>
+          </div>
+          <Card title="Channels">
+            <Failure error={channels.error} />
+            {channels.data && <ChannelTable channels={channels.data} />}
+          </Card>
+          <Card title="What the client says of itself">
+            <Arguments table={data.client_properties} />
+          </Card>
+        </>
+      )}
+    </Page>
+  );
+}
+

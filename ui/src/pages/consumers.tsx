@@ -1,0 +1,39 @@
+/** Who takes messages from a queue, or through a channel. */
+
+import type { Consumer } from "../model";
+import { Arguments } from "../parts/arguments";
+import { Table } from "../parts/table";
+import { Badge } from "../parts/ui";
+import { link } from "../router";
+
+export function ConsumerTable({ consumers }: { consumers: Consumer[] }) {
+  return (
+    <Table
+      label="Consumers"
+      items={consumers}
+      itemKey={({ consumer_tag: tag, channel_details: channel }) => `${channel?.name ?? ""} ${tag}`}
+      empty="Nobody consumes."
+      columns={[
+        { label: "Tag", show: ({ consumer_tag: tag }) => tag },
+        {
+          label: "Queue",
+          show: ({ queue }) => queue && <a href={link("queues", queue.vhost, queue.name)}>{queue.name}</a>,
+        },
+        {
+          label: "Channel",
+          show: ({ channel_details: channel }) => channel && <a href={link("channels", channel.name)}>{channel.name}</a>,
+        },
+        {
+          label: "State",
+          show: ({ active, activity_status: status }) => (
+            <Badge tone={active === false ? "plain" : "good"}>{status?.replaceAll("_", " ") ?? "up"}</Badge>
+          ),
+        },
+        { label: "Acknowledges", show: ({ ack_required: isRequired }) => (isRequired ? "yes" : "automatic") },
+        { label: "Exclusive", show: ({ exclusive }) => (exclusive ? "yes" : "no") },
+        { label: "Prefetch", isNumber: true, show: ({ prefetch_count: prefetch }) => prefetch || "no limit" },
+        { label: "Arguments", show: ({ arguments: table }) => <Arguments table={table} /> },
+      ]}
+    />
+  );
+}

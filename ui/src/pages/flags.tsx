@@ -1,0 +1,33 @@
+/** Feature flags, as RabbitMQ calls what a cluster has to agree on before it is used. */
+
+import { path } from "../api";
+import { useLive } from "../live";
+import { Table } from "../parts/table";
+import { Badge, Failure, Page } from "../parts/ui";
+
+interface Flag {
+  name: string;
+  desc: string;
+  state: string;
+}
+
+export function Flags() {
+  const { data, error } = useLive<Flag[]>(path("feature-flags"));
+  return (
+    <Page title="Feature flags">
+      <Failure error={error} />
+      {data && (
+        <Table
+          label="Feature flags"
+          items={data}
+          itemKey={({ name }) => name}
+          columns={[
+            { label: "Name", show: ({ name }) => name },
+            { label: "What it is", show: ({ desc }) => desc },
+            { label: "State", show: ({ state }) => <Badge tone={state === "enabled" ? "good" : "plain"}>{state}</Badge> },
+          ]}
+        />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,52 @@
+/** The checks that orchestrators ask, for people. */
+
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, get, path } from "../api";
+import { Table } from "../parts/table";
+import { Badge, Button, Page } from "../parts/ui";
+
+const CHECKS: [string, string][] = [
+  ["alarms", "No alarm holds publishers up"],
+  ["local-alarms", "No alarm of this node does"],
+  ["virtual-hosts", "Every virtual host is running"],
+  ["protocol-listener/amqp", "Clients can connect by AMQP"],
+  ["certificate-expiration/1/months", "No certificate expires within a month"],
+  ["node-is-mirror-sync-critical", "No mirror would be lost with this node"],
+  ["node-is-quorum-critical", "No majority would be lost with this node"],
+];
+
+interface Result {
+  name: string;
+  text: string;
+  failure: string | undefined;
+}
+
+async function check([name, text]: [string, string]): Promise<Result> {
+  try {
+    await get(path("health", "checks", ...name.split("/")));
+    return { name, text, failure: undefined };
+  } catch (error) {
+    return { name, text, failure: error instanceof ApiError ? error.message : String(error) };
+  }
+}
+
+export function Health() {
+  const [results, setResults] = useState<Result[]>([]);
+  const run = () => Promise.all(CHECKS.map(check)).then(setResults);
+  useEffect(() => void run(), []);
+  return (
+    <Page title="Health" aside={<Button onClick={run}>Check again</Button>}>
+      <Table
+        label="Health checks"
+        items={results}
+        itemKey={({ name }) => name}
+        empty="Checking …"
+        columns={[
+          { label: "Check", show: ({ text, name }) => [text, <small>{name}</small>] },
+          { label: "Result", show: ({ failure }) => <Badge tone={failure ? "bad" : "good"}>{failure ? "failed" : "ok"}</Badge> },
+          { label: "Why", show: ({ failure }) => failure ?? "" },
+        ]}
+      />
+    </Page>
+  );
+}

@@ -1,0 +1,72 @@
+/** How much a virtual host, or a user, may have. */
+
+import { path, put, remove } from "../api";
+import { useLive } from "../live";
+import { Confirm } from "../parts/dialog";
+import { Table } from "../parts/table";
+import { Card, Failure, Field, Form, Page, type Values } from "../parts/ui";
+import { VhostField } from "./vhost-choice";
+
+interface Limit {
+  owner: string;
+  name: string;
+  value: number;
+}
+
+export const Limits = () => (
+  <Page title="Limits">
+    <Kind kind="vhost-limits" owner="vhost" title="Virtual hosts" names={["max-connections", "max-queues"]} />
+    <Kind kind="user-limits" owner="user" title="Users" names={["max-connections", "max-channels"]} />
+  </Page>
+);
+
+interface KindProps {
+  kind: string;
+  owner: "vhost" | "user";
+  title: string;
+  names: string[];
+}
+
+function Kind({ kind, owner, title, names }: KindProps) {
+  const { data, error, refresh } = useLive<({ value: Record<string, number> } & Record<string, string>)[]>(path(kind));
+  const limits: Limit[] = (data ?? []).flatMap((row) =>
+    Object.entries(row.value).map(([name, value]) => ({ owner: row[owner] ?? "", name, value })),
+  );
+  const set = async (values: Values) => {
+    await put(path(kind, values[owner] ?? "", values.name ?? ""), { value: Number(values.value) });
+    refresh();
+  };
+  return (
+    <Card title={title}>
+      <Failure error={error} />
+      <Table
+        label={title}
+        items={limits}
+        itemKey={({ owner: whose, name }) => `${whose} ${name}`}
+        empty="Nothing is limited."
+        columns={[
+          { label: owner === "vhost" ? "Virtual host" : "User", show: (limit) => limit.owner },
+          { label: "Limit", show: ({ name }) => name },
+          { label: "Value", isNumber: true, show: ({ value }) => value },
+          {
+            label: "",
+            show: (limit) => (
+              <Confirm
+                label="Clear"
+                question="There is no such limit any more."
+                action={() => remove(path(kind, limit.owner, limit.name)).then(refresh)}
+              />
+            ),
+          },
+        ]}
+      />
+      <Form submit="Set" action={set}>
+        <div class="form-row">
+          {owner === "vhost" ? <VhostField /> : <Field name="user" label="User" required />}
+          <Field name="name" label="Limit" choices={names} />
+          <Field name="value" label="Value" type="number" required note="0: none may be there; -1: no limit" />
+        </div>
+      </Form>
+    </Card>
+  );
+}

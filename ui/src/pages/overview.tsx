@@ -1,0 +1,162 @@
+/** The broker at a glance. */
+
+import { path, withQuery } from "../api";
+import { count, octets, rate, span } from "../format";
+import { useLive } from "../live";
+import { type Node, type Overview as Found, rateOf } from "../model";
+import { Chart } from "../parts/chart";
+import { Table } from "../parts/table";
+import { Badge, Card, Failure, Figure, Figures, Loading, Page } from "../parts/ui";
+import { link, setQuery, usePlace } from "../router";
+import { type User, mayMonitor } from "../session";
+
+const SPANS: [string, string, number][] = [
+  ["60", "last minute", 5],
+  ["600", "last ten minutes", 5],
+  ["3600", "last hour", 60],
+];
+
+/** The query by which the API answers with samples of the last while. */
+export function samplesOver(age: string): Record<string, string | number> {
+  const step = SPANS.find(([seconds]) => seconds === age)?.[2] ?? 5;
+  return { lengths_age: age, lengths_incr: step, msg_rates_age: age, msg_rates_incr: step };
+}
+
+export function SpanChoice({ age }: { age: string }) {
+  return (
+    <select aria-label="Time shown" value={age} onChange={(event) => setQuery({ age: event.currentTarget.value })}>
+      {SPANS.map(([seconds, text]) => (
+        <option key={seconds} value={seconds}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+export function useAge(): string {
+  return usePlace().query.get("age") ?? "60";
+}
+
+export function Overview({ user }: { user: User }) {
+  const age = useAge();
+  const { data, error } = useLive<Found>(withQuery(path("overview"), samplesOver(age)));
+  return (
+    <Page title="Overview" aside={<SpanChoice age={age} />}>
+      <Failure error={error} />
+      {data ? <Contents data={data} user={user} /> : !error && <Loading />}
+    </Page>
+  );
+}
+
+function Contents({ data, user }: { data: Found; user: User }) {
+  const { message_stats: stats, queue_totals: totals, object_totals: objects } = data;
+  return (
+    <>
+      <Figures>
+        <Figure label="Ready" value={count(totals?.messages_ready ?? 0)} />
+        <Figure label="Unacknowledged" value={count(totals?.messages_unacknowledged ?? 0)} />
+        <Figure label="Published" value={rate(rateOf(stats, "publish") ?? 0)} />
+        <Figure label="Delivered" value={rate(rateOf(stats, "deliver_get") ?? 0)} />
+        {["connections", "channels", "exchanges", "queues", "consumers"].map((name) => (
+          <Figure
+            key={name}
+            label={name[0]?.toUpperCase() + name.slice(1)}
+            value={name === "consumers" ? count(objects[name]) : <a href={link(name)}>{count(objects[name])}</a>}
+          />
+        ))}
+      </Figures>
+      <div class="columns">
+        <Card title="Messages waiting">
+          <Chart
+            kind="level"
+            lines={[
+              { label: "Ready", details: totals?.messages_ready_details },
+              { label: "Unacknowledged", details: totals?.messages_unacknowledged_details },
+            ]}
+          />
+        </Card>
+        <Card title="Messages a second">
+          <Chart
+            kind="rate"
+            lines={[
+              { label: "Publish", details: stats?.publish_details },
+              { label: "Confirm", details: stats?.confirm_details },
+              { label: "Deliver (acks)", details: stats?.deliver_details },
+              { label: "Deliver (automatic)", details: stats?.deliver_no_ack_details },
+              { label: "Acknowledge", details: stats?.ack_details },
+              { label: "Redeliver", details: stats?.redeliver_details },
+            ]}
+          />
+        </Card>
+      </div>
+      {mayMonitor(user) && <Nodes />}
+      <Card title="Listening">
+        <Table
+          label="Listeners"
+          items={data.listeners}
+          itemKey={({ protocol, ip_address, port }) => `${protocol} ${ip_address} ${port}`}
+          columns={[
+            { label: "Protocol", show: ({ protocol }) => protocol },
+            { label: "Address", show: ({ ip_address }) => ip_address },
+            { label: "Port", isNumber: true, show: ({ port }) => port },
+          ]}
+        />
+      </Card>
+      <p class="quiet">
+        {data.product_name} {data.product_version} · cluster {data.cluster_name} · node {data.node}
+      </p>
+    </>
+  );
+}
+
+function Nodes() {
+  const { data, error } = useLive<Node[]>(path("nodes"));
+  return (
+    <Card title="Nodes">
+      <Failure error={error} />
+      {data && (
+        <Table
+          label="Nodes"
+          items={data}
+          itemKey={({ name }) => name}
+          columns={[
+            { label: "Name", show: ({ name }) => name },
+            {
+              label: "State",
+              show: ({ running }) => <Badge tone={running ? "good" : "bad"}>{running ? "running" : "down"}</Badge>,
+            },
+            { label: "Up for", show: ({ uptime }) => (uptime === undefined ? "–" : span(uptime)) },
+            {
+              label: "Memory",
+              show: (node) => <Level used={node.mem_used} limit={node.mem_limit} isAlarm={node.mem_alarm} word="of" />,
+            },
+            {
+              label: "Disk free",
+              show: (node) => (
+                <Level used={node.disk_free} limit={node.disk_free_limit} isAlarm={node.disk_free_alarm} word="at least" />
+              ),
+            },
+            { label: "Files", isNumber: true, show: ({ fd_used, fd_total }) => `${count(fd_used)} of ${count(fd_total)}` },
+          ]}
+        />
+      )}
+    </Card>
+  );
+}
+
+interface LevelProps {
+  used: number | undefined;
+  limit: number | undefined;
+  isAlarm: boolean | undefined;
+  word: string;
+}
+
+function Level({ used, limit, isAlarm, word }: LevelProps) {
+  return (
+    <>
+      {octets(used)} <span class="quiet">{limit === undefined ? "" : `${word} ${octets(limit)}`}</span>{" "}
+      {isAlarm && <Badge tone="bad">alarm: publishers wait</Badge>}
+    </>
+  );
+}

@@ -1,0 +1,162 @@
+/** One queue: what waits in it, how fast it moves, who takes from it, and its messages. */
+
+import { path, post, remove, withQuery } from "../api";
+import { count, octets } from "../format";
+import { useLive } from "../live";
+import type { Binding, Queue } from "../model";
+import { Arguments } from "../parts/arguments";
+import { Chart } from "../parts/chart";
+import { Confirm, Opening } from "../parts/dialog";
+import { notify } from "../parts/notice";
+import { Card, Facts, Failure, Figure, Figures, Loading, Page, State, Tabs } from "../parts/ui";
+import { go, link, setQuery, usePlace } from "../router";
+import type { User } from "../session";
+import { BindForm, BindingTable } from "./bindings";
+import { ConsumerTable } from "./consumers";
+import { DEFAULT_EXCHANGE } from "./exchanges";
+import { GetMessages } from "./messages";
+import { SpanChoice, samplesOver, useAge } from "./overview";
+import { PublishForm } from "./publish";
+import { Features } from "./queues";
+
+export function QueuePage({ vhost, name }: { vhost: string; name: string; user: User }) {
+  const age = useAge();
+  const address = path("queues", vhost, name);
+  const { data, error, refresh } = useLive<Queue>(withQuery(address, samplesOver(age)));
+  const tab = usePlace().query.get("tab") ?? "overview";
+  return (
+    <Page
+      title={name}
+      aside={
+        <>
+          <SpanChoice age={age} />
+          <Confirm
+            label="Purge"
+            question={`All ${count(data?.messages_ready)} ready messages are lost for good. Those that are unacknowledged stay.`}
+            action={() => remove(path("queues", vhost, name, "contents")).then(() => (notify("Purged."), refresh()))}
+          />
+          <Confirm
+            label="Delete"
+            question={`The queue goes, with its bindings and all ${count(data?.messages)} messages.`}
+            action={() => remove(address).then(() => go(link("queues")))}
+          />
+        </>
+      }
+    >
+      <Failure error={error} />
+      {!data && !error && <Loading />}
+      {data && (
+        <>
+          <Figures>
+            <Figure label="Ready" value={count(data.messages_ready)} />
+            <Figure label="Unacknowledged" value={count(data.messages_unacknowledged)} />
+            <Figure label="Consumers" value={count(data.consumers)} />
+            <Figure label="On the disk only" value={count(data.messages_paged_out)} />
+            <Figure label="Bodies" value={octets(data.message_bytes)} />
+          </Figures>
+          <Tabs
+            current={tab}
+            choose={(chosen) => setQuery({ tab: chosen })}
+            tabs={[
+              { name: "overview", label: "Overview", content: () => <Now queue={data} /> },
+              { name: "messages", label: "Messages", content: () => <GetMessages address={address} changed={refresh} /> },
+              {
+                name: "publish",
+                label: "Publish",
+                content: () => (
+                  <Card>
+                    <p class="quiet">Goes to the default exchange, with the name of the queue as its routing key.</p>
+                    <PublishForm
+                      routingKey={name}
+                      publish={(message) => post(path("exchanges", vhost, DEFAULT_EXCHANGE, "publish"), message)}
+                    />
+                  </Card>
+                ),
+              },
+              {
+                name: "consumers",
+                label: "Consumers",
+                content: () => (
+                  <Card>
+                    <ConsumerTable consumers={data.consumer_details ?? []} />
+                  </Card>
+                ),
+              },
+              { name: "bindings", label: "Bindings", content: () => <Bindings vhost={vhost} name={name} /> },
+            ]}
+          />
+        </>
+      )}
+    </Page>
+  );
+}
+
+function Now({ queue }: { queue: Queue }) {
+  const stats = queue.message_stats;
+  return (
+    <>
+      <div class="columns">
+        <Card title="Messages waiting">
+          <Chart
+            kind="level"
+            lines={[
+              { label: "Ready", details: queue.messages_ready_details },
+              { label: "Unacknowledged", details: queue.messages_unacknowledged_details },
+            ]}
+          />
+        </Card>
+        <Card title="Messages a second">
+          <Chart
+            kind="rate"
+            lines={[
+              { label: "Publish", details: stats?.publish_details },
+              { label: "Deliver (acks)", details: stats?.deliver_details },
+              { label: "Deliver (automatic)", details: stats?.deliver_no_ack_details },
+              { label: "Acknowledge", details: stats?.ack_details },
+              { label: "Redeliver", details: stats?.redeliver_details },
+              { label: "Get", details: stats?.get_details },
+            ]}
+          />
+        </Card>
+      </div>
+      <Card title="Facts">
+        <Facts
+          facts={[
+            ["State", <State state={queue.state} />],
+            ["Virtual host", queue.vhost],
+            ["Type", queue.type],
+            ["Node", queue.node],
+            ["Features", <Features queue={queue} />],
+            ["Arguments", <Arguments table={queue.arguments} />],
+            ["Policy", queue.policy],
+            ["Operator policy", queue.operator_policy],
+            ["What policies say", <Arguments table={queue.effective_policy_definition} />],
+            ["Active consumer", queue.single_active_consumer_tag],
+            ["Exclusive consumer", queue.exclusive_consumer_tag],
+            ["Idle since", queue.idle_since],
+            ["In memory", `${count(queue.messages_ram)} messages, ${octets(queue.message_bytes_ram)}`],
+            ["Persistent", `${count(queue.messages_persistent)} messages, ${octets(queue.message_bytes_persistent)}`],
+            ["Memory of the queue", octets(queue.memory)],
+          ]}
+        />
+      </Card>
+    </>
+  );
+}
+
+function Bindings({ vhost, name }: { vhost: string; name: string }) {
+  const { data, error, refresh } = useLive<Binding[]>(path("queues", vhost, name, "bindings"));
+  return (
+    <Card
+      title="What routes to it"
+      aside={
+        <Opening label="Bind">
+          {(close) => <BindForm vhost={vhost} queue={name} close={() => (refresh(), close())} />}
+        </Opening>
+      }
+    >
+      <Failure error={error} />
+      {data && <BindingTable bindings={data} end="source" changed={refresh} />}
+    </Card>
+  );
+}

@@ -1,0 +1,78 @@
+/** Something to fill in, or to confirm, before the page goes on. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Button } from "./ui";
+
+interface DialogProps {
+  title: string;
+  close: () => void;
+  children: ComponentChildren;
+}
+
+export function Dialog({ title, close, children }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => element.current?.showModal(), []);
+  return (
+    <dialog ref={element} aria-labelledby={id} onClose={close}>
+      <header class="card-head">
+        <h2 id={id}>{title}</h2>
+        <button type="button" class="icon" aria-label="Close" onClick={close}>
+          ×
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+interface OpeningProps {
+  label: string;
+  title?: string;
+  kind?: "plain" | "main" | "danger";
+  children: (close: () => void) => ComponentChildren;
+}
+
+/** A button that opens a dialog. */
+export function Opening({ label, title, kind, children }: OpeningProps) {
+  const [isOpen, setOpen] = useState(false);
+  const close = () => setOpen(false);
+  return (
+    <>
+      <Button kind={kind ?? "plain"} onClick={() => setOpen(true)}>
+        {label}
+      </Button>
+      {isOpen && (
+        <Dialog title={title ?? label} close={close}>
+          {children(close)}
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+interface ConfirmProps {
+  label: string;
+  question: string;
+  action: () => Promise<unknown>;
+}
+
+/** A button for what cannot be undone: it says what will be lost, and asks. */
+export function Confirm({ label, question, action }: ConfirmProps) {
+  return (
+    <Opening label={label} kind="danger">
+      {(close) => (
+        <>
+          <p>{question}</p>
+          <div class="form-end">
+            <Button kind="danger" onClick={() => action().then(close)}>
+              {label}
+            </Button>
+            <Button onClick={close}>Cancel</Button>
+          </div>
+        </>
+      )}
+    </Opening>
+  );
+}

@@ -1,0 +1,185 @@
+/** Lists: of what the broker pages and sorts, and of what is at hand. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { type Query, withQuery } from "../api";
+import { count } from "../format";
+import { useLive } from "../live";
+import { setQuery, usePlace } from "../router";
+import { Failure, Loading } from "./ui";
+
+export interface Column<T> {
+  label: string;
+  /** The field by which the broker sorts. */
+  sort?: string;
+  isNumber?: boolean;
+  show: (item: T) => ComponentChildren;
+}
+
+interface TableProps<T> {
+  label: string;
+  columns: Column<T>[];
+  items: T[];
+  itemKey: (item: T) => string;
+  sorting?: { by: string; isReverse: boolean; choose: (field: string) => void };
+  empty?: string;
+}
+
+export function Table<T>({ label, columns, items, itemKey, sorting, empty = "There are none." }: TableProps<T>) {
+  if (!items.length) return <p class="quiet">{empty}</p>;
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label={label}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <Heading key={column.label} column={column} sorting={sorting} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {items.map((item) => (
+            <tr key={itemKey(item)}>
+              {columns.map((column) => (
+                <td key={column.label} class={column.isNumber ? "number" : undefined}>
+                  {column.show(item)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Heading<T>({ column, sorting }: { column: Column<T>; sorting: TableProps<T>["sorting"] }) {
+  const style = column.isNumber ? "number" : undefined;
+  const { label, sort } = column;
+  if (!sorting || !sort) {
+    return (
+      <th scope="col" class={style}>
+        {label}
+      </th>
+    );
+  }
+  const isChosen = sorting.by === sort;
+  return (
+    <th scope="col" class={style} aria-sort={isChosen ? (sorting.isReverse ? "descending" : "ascending") : "none"}>
+      <button type="button" class="sort" onClick={() => sorting.choose(sort)}>
+        {label}
+        <span aria-hidden="true">{isChosen ? (sorting.isReverse ? " ↓" : " ↑") : ""}</span>
+      </button>
+    </th>
+  );
+}
+
+interface PageOf<T> {
+  items: T[];
+  page: number;
+  page_count: number;
+  filtered_count: number;
+  total_count: number;
+}
+
+interface ListingProps<T> {
+  label: string;
+  url: string;
+  columns: Column<T>[];
+  itemKey: (item: T) => string;
+  query?: Query;
+  empty?: string;
+  pageSize?: number;
+}
+
+const PAGE_SIZE = 50;
+const TYPING_MS = 250;
+
+/** A page of a list that may be long: the broker filters, sorts and cuts it. */
+export function Listing<T>({ label, url, columns, itemKey, query = {}, empty, pageSize = PAGE_SIZE }: ListingProps<T>) {
+  const place = usePlace().query;
+  const by = place.get("sort") ?? "";
+  const isReverse = place.get("reverse") === "1";
+  const live = useLive<PageOf<T>>(
+    withQuery(url, {
+      ...query,
+      page: place.get("page") ?? 1,
+      page_size: pageSize,
+      name: place.get("name") ?? "",
+      use_regex: place.get("regex") === "1",
+      sort: by,
+      sort_reverse: by ? isReverse : undefined,
+    }),
+  );
+  const choose = (field: string) =>
+    setQuery({ sort: field, reverse: by === field && !isReverse ? "1" : "", page: "" });
+  return (
+    <>
+      <Filter label={label} found={live.data?.filtered_count} total={live.data?.total_count} />
+      <Failure error={live.error} />
+      {live.data ? (
+        <Table
+          label={label}
+          columns={columns}
+          items={live.data.items}
+          itemKey={itemKey}
+          sorting={{ by, isReverse, choose }}
+          empty={place.get("name") ? "None has such a name." : (empty ?? "There are none.")}
+        />
+      ) : (
+        !live.error && <Loading />
+      )}
+      {live.data && live.data.page_count > 1 && <Pages current={live.data.page} last={live.data.page_count} />}
+    </>
+  );
+}
+
+function Filter({ label, found, total }: { label: string; found: number | undefined; total: number | undefined }) {
+  const place = usePlace().query;
+  const [text, setText] = useState(place.get("name") ?? "");
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      if (text !== (place.get("name") ?? "")) setQuery({ name: text, page: "" });
+    }, TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <div class="filter">
+      <input
+        type="search"
+        aria-label={`Filter ${label} by name`}
+        placeholder="Filter by name"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={place.get("regex") === "1"}
+          onChange={(event) => setQuery({ regex: event.currentTarget.checked ? "1" : "", page: "" })}
+        />{" "}
+        regular expression
+      </label>
+      <span class="quiet" role="status">
+        {total === undefined ? "" : found === total ? count(total) : `${count(found)} of ${count(total)}`}
+      </span>
+    </div>
+  );
+}
+
+function Pages({ current, last }: { current: number; last: number }) {
+  const to = (page: number) => setQuery({ page: page > 1 ? String(page) : "" });
+  return (
+    <nav class="pages" aria-label="Pages">
+      <button type="button" disabled={current <= 1} onClick={() => to(current - 1)}>
+        Previous
+      </button>
+      <span>
+        Page {count(current)} of {count(last)}
+      </span>
+      <button type="button" disabled={current >= last} onClick={() => to(current + 1)}>
+        Next
+      </button>
+    </nav>
+  );
+}

@@ -1,0 +1,44 @@
+/** Who is signed in. The browser keeps a cookie that scripts cannot read; the password is kept nowhere. */
+
+import { useEffect, useState } from "preact/hooks";
+import { get, path, post, remove, whenSignedOut } from "./api";
+
+export interface User {
+  name: string;
+  tags: string[];
+}
+
+const SESSION = path("warren", "session");
+
+export interface Session {
+  /** undefined: not known yet; null: nobody. */
+  user: User | null | undefined;
+  signIn: (username: string, password: string) => Promise<void>;
+  signOut: () => Promise<void>;
+}
+
+export function useSession(): Session {
+  const [user, setUser] = useState<User | null>();
+  const load = () => get<User>(path("whoami")).then(setUser, () => setUser(null));
+  useEffect(() => {
+    whenSignedOut(() => setUser(null));
+    void load();
+  }, []);
+  return {
+    user,
+    signIn: async (username, password) => {
+      await post(SESSION, { username, password });
+      await load();
+    },
+    signOut: async () => {
+      await remove(SESSION);
+      setUser(null);
+    },
+  };
+}
+
+export const isAdministrator = (user: User): boolean => user.tags.includes("administrator");
+
+export const mayMonitor = (user: User): boolean => isAdministrator(user) || user.tags.includes("monitoring");
+
+export const mayMakePolicies = (user: User): boolean => isAdministrator(user) || user.tags.includes("policymaker");
