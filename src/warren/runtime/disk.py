@@ -19,7 +19,7 @@ from warren.store.disk import Create, Delete, Done, Rename, Step, Sync, SyncDire
 logger = logging.getLogger("warren.disk")
 
 _ZEROS = bytes(1 << 20)
-# Files that stay open: the one that is written to, and those read from lately.
+# Files that stay open to be written to, and as many to be read from.
 _OPEN_FILES_MAX = 8
 
 
@@ -44,6 +44,9 @@ class DirectoryDisk:
         self._guard = guard
         self._is_synced = is_synced
         self._files: dict[str, int] = {}
+        # Those that are read from. Only who reads adds to them and makes room; the thread of the jobs takes
+        # away what is gone, which nobody reads any more. Whoever has taken one away closes it.
+        self._read_from: dict[str, int] = {}
         self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     async def close_behind(self) -> None:
@@ -61,9 +64,8 @@ class DirectoryDisk:
 
     def close(self) -> None:
         """Let go of the files; no job may be under way."""
-        for file in self._files.values():
-            os.close(file)
-        self._files.clear()
+        for name in [*self._files, *self._read_from]:
+            self._forget(name)
         os.close(self._directory)
 
     def names(self) -> Mapping[str, int]:
@@ -72,19 +74,16 @@ class DirectoryDisk:
 
     def read(self, name: str, at: int, size: int) -> bytes:
         """Up to `size` octets of `name` from `at` on."""
-        file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
-        try:
-            pieces = []
-            while size:
-                piece = os.pread(file, size, at)
-                if not piece:
-                    break
-                pieces.append(piece)
-                at += len(piece)
-                size -= len(piece)
-        finally:
-            os.close(file)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        file = self._read_from.get(name)
+        if file is None:
+            file = self._open_to_read(name)
+        octets = os.pread(file, size, at)
+        while len(octets) < size:
+            more = os.pread(file, size - len(octets), at + len(octets))
+            if not more:
+                break
+            octets += more
+        return octets
 
     def perform(self, steps: Sequence[Step]) -> None:
         """Do `steps` in order, now."""
@@ -174,12 +173,25 @@ class DirectoryDisk:
             self._keep(name, file)
         return file
 
+    def _open_to_read(self, name: str) -> int:
+        file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
+        while len(self._read_from) >= _OPEN_FILES_MAX:
+            _close(self._read_from, next(iter(self._read_from)))
+        self._read_from[name] = file
+        return file
+
     def _keep(self, name: str, file: int) -> None:
         if len(self._files) >= _OPEN_FILES_MAX:
-            self._forget(next(iter(self._files)))
+            _close(self._files, next(iter(self._files)))
         self._files[name] = file
 
     def _forget(self, name: str) -> None:
-        file = self._files.pop(name, None)
-        if file is not None:
-            os.close(file)
+        _close(self._files, name)
+        _close(self._read_from, name)
+
+
+def _close(files: dict[str, int], name: str) -> None:
+    """Close `name`, if it is among `files` still."""
+    file = files.pop(name, None)
+    if file is not None:
+        os.close(file)

@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cimport cython
 from warren.model.message cimport StoredMessage
-from warren.store.record cimport decode_message, is_intact
+from warren.store.record cimport decode_message, is_intact, uint32
 from warren.store.segment cimport Segment
 
 cdef Py_ssize_t _HEAD_SIZE
@@ -27,5 +27,5 @@ cdef class Reader:
     )
     cpdef StoredMessage read(self, uint64_t location)
     cpdef forget(self)
-    @cython.locals(gap=int64_t, is_near=bint, size=Py_ssize_t)
+    @cython.locals(chunk=bytes, gap=int64_t, is_near=bint, size=Py_ssize_t)
     cdef Py_ssize_t _fill(self, Segment segment, int64_t at) except -1

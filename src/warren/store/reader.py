@@ -8,7 +8,7 @@ from collections.abc import Callable
 from warren.limits import READ_AHEAD_SIZE, READ_ALONE_SIZE, READ_GAP_MAX
 from warren.model.message import StoredMessage
 from warren.store.disk import Disk
-from warren.store.record import HEAD_SIZE, decode_message, is_intact
+from warren.store.record import HEAD_SIZE, decode_message, is_intact, uint32
 from warren.store.segment import Segment, SegmentError
 
 _HEAD_SIZE = HEAD_SIZE
@@ -82,7 +82,7 @@ class Reader:
             except OSError:
                 # What lies behind the message may be what cannot be read.
                 chunk = self._disk.read(segment.name, at, _HEAD_SIZE)
-            size = _HEAD_SIZE + int.from_bytes(chunk[:4], "big")
+            size = _HEAD_SIZE + uint32(chunk, 0) if len(chunk) >= _HEAD_SIZE else 0
             if size > len(chunk) and at + size <= segment.size:
                 chunk = self._disk.read(segment.name, at, size)
         except OSError as error:

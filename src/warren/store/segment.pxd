@@ -8,6 +8,7 @@ cdef int _SLOT_SHIFT
 @cython.final
 cdef class Segment:
     cdef readonly uint64_t number
+    cdef readonly str name
     cdef public int64_t capacity
     cdef public int64_t size
     cdef public int64_t octets

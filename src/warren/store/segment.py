@@ -45,11 +45,13 @@ class Segment:
 
     __slots__ = (
         "capacity", "gone", "home", "is_dying", "is_gone", "is_sealed", "lanes", "live", "live_octets",
-        "moved", "number", "octets", "seed", "size",
+        "moved", "name", "number", "octets", "seed", "size",
     )  # fmt: skip
 
     def __init__(self, number: int, capacity: int = SEGMENT_SIZE, *, is_erased: bool = False) -> None:
         self.number = number
+        # The name of its file.
+        self.name = segment_name(number)
         # Octets of its file, and how many of them are used.
         self.capacity = capacity
         self.size = HEAD_SIZE
@@ -71,11 +73,6 @@ class Segment:
         self.seed = 0
         # The lanes of which some state stands in it.
         self.lanes: set[Lane] = set()
-
-    @property
-    def name(self) -> str:
-        """The name of its file."""
-        return segment_name(self.number)
 
     @property
     def is_dead(self) -> bool:

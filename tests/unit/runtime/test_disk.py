@@ -66,6 +66,40 @@ def test_reading_ends_with_the_file(tmp_path: Path, at: int, size: int, expected
     loop.close()
 
 
+def reading(path: Path, steps: list[Step], *names: str) -> list[bytes]:
+    """What is read of `names`, which were read before too, after `steps`."""
+    loop = asyncio.new_event_loop()
+    with closing(Worker("disk")) as worker:
+        disk = DirectoryDisk(path, loop, worker)
+        for name in names:
+            disk.read(name, 0, 1)
+        disk.perform(steps)
+        found = [disk.read(name, 0, 10) for name in names]
+        # What is gone is let go of: it would take room on the disk.
+        opened = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
+        assert not [name for name in opened if "(deleted)" in name and str(path) in name]
+        disk.close()
+    loop.close()
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 8, 30])
+def test_any_number_of_files_is_read_in_turn(tmp_path: Path, count: int) -> None:
+    names = [str(number) for number in range(count)]
+    for name in names:
+        (tmp_path / name).write_bytes(name.encode())
+    before = len(os.listdir("/proc/self/fd"))
+    assert reading(tmp_path, [], *names) == [name.encode() for name in names]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_that_took_the_place_of_another_is_read(tmp_path: Path) -> None:
+    for name in ("a", "b", "spare"):
+        (tmp_path / name).write_bytes(name.encode())
+    steps: list[Step] = [Rename("spare", "a"), Delete("b"), Create("b", 2)]
+    assert reading(tmp_path, steps, "a", "b") == [b"spare", b"\0\0"]
+
+
 def test_what_is_to_be_synced_is_synced_and_so_is_the_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
