@@ -8,7 +8,7 @@ from aiohttp import web
 
 from warren.errors import AccessRefused, AmqpError, InternalError, NotAllowed, NotFound, ResourceError
 from warren.management.managed import Managed
-from warren.management.replies import bad_request, missing, refused
+from warren.management.replies import Refused, bad_request, missing, refused
 from warren.metadata.commands import Command, Outcome, Reply
 from warren.metadata.users import User
 from warren.metadata.vhosts import Vhost
@@ -24,6 +24,18 @@ async def propose(node: Managed, command: Command) -> Reply:
     if reply.outcome is Outcome.REFUSED:
         raise bad_request(reply.text)
     return reply
+
+
+async def propose_checked(node: Managed, command: Command, *, is_escaped: bool = False) -> None:
+    """The same for what RabbitMQ validates as a parameter; it escapes some of its texts for HTML."""
+    reply = await node.proposals.propose(command)
+    if reply.outcome is Outcome.REFUSED:
+        raise bad_request(escaped(reply.text) if is_escaped else reply.text)
+
+
+def escaped(text: str) -> str:
+    """`text` as RabbitMQ puts some of it into its answers: fit for a page of HTML."""
+    return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
 def ended(coroutine: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
@@ -48,6 +60,8 @@ def vhost_of(request: web.Request, node: Managed) -> Vhost:
     """The virtual host that the path names."""
     vhost = node.metadata.vhost(request.match_info["vhost"])
     if vhost is None:
+        if request.method == "PUT":
+            raise Refused(refused(404, "not_found", "vhost_not_found"))
         raise missing()
     return vhost
 

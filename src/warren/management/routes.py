@@ -17,15 +17,18 @@ from warren.management.api import (
     connections,
     declarations,
     health,
+    limits,
     live,
     messages,
     nodes,
     overview,
+    parameters,
     permissions,
     sessions,
     users,
     vhosts,
 )
+from warren.management.api.policies import PolicyHandlers
 from warren.management.auth import Right
 from warren.management.managed import Managed
 
@@ -65,6 +68,12 @@ def _get(handler: Handler) -> Mapping[str, Handler]:
     return {_GET: handler}
 
 
+def _one(handlers: PolicyHandlers) -> Mapping[str, Handler]:
+    return {"GET": handlers.one, "PUT": handlers.put, "DELETE": handlers.delete}
+
+
+_POLICIES = PolicyHandlers(is_operator=False)
+_OPERATOR_POLICIES = PolicyHandlers(is_operator=True)
 _TOPIC_PERMISSION: Mapping[str, Handler] = {
     "GET": permissions.topic_permission,
     "PUT": permissions.put_topic_permission,
@@ -141,6 +150,48 @@ ROUTES: tuple[Route, ...] = (
         "/bindings/{vhost}/e/{source}/{kind}/{destination}/{properties}",
         {"GET": bindings.binding, "DELETE": bindings.unbind},
         Right.VHOST,
+    ),
+    Route("/parameters", _get(parameters.parameters), Right.POLICIES),
+    Route("/parameters/{component}", _get(parameters.parameters), Right.POLICIES),
+    Route("/parameters/{component}/{vhost}", _get(parameters.of_vhost), Right.POLICIES),
+    Route(
+        "/parameters/{component}/{vhost}/{name}",
+        {
+            "GET": parameters.parameter,
+            "PUT": parameters.put_parameter,
+            "DELETE": parameters.delete_parameter,
+        },
+        Right.POLICIES,
+    ),
+    Route("/global-parameters", _get(parameters.global_parameters), Right.GLOBAL_PARAMETERS),
+    Route(
+        "/global-parameters/{name}",
+        {
+            "GET": parameters.global_parameter,
+            "PUT": parameters.put_global_parameter,
+            "DELETE": parameters.delete_global_parameter,
+        },
+        Right.GLOBAL_PARAMETERS,
+    ),
+    Route("/policies", _get(_POLICIES.all), Right.VHOST),
+    Route("/policies/{vhost}", _get(_POLICIES.of_vhost), Right.VHOST),
+    Route("/policies/{vhost}/{name}", _one(_POLICIES), Right.POLICIES),
+    Route("/operator-policies", _get(_OPERATOR_POLICIES.all), Right.VHOST),
+    Route("/operator-policies/{vhost}", _get(_OPERATOR_POLICIES.of_vhost), Right.VHOST),
+    Route("/operator-policies/{vhost}/{name}", _one(_OPERATOR_POLICIES), Right.ADMINISTRATOR),
+    Route("/vhost-limits", _get(limits.vhost_limits), Right.VISIBLE_VHOST),
+    Route("/vhost-limits/{vhost}", _get(limits.of_vhost), Right.VISIBLE_VHOST),
+    Route(
+        "/vhost-limits/{vhost}/{name}",
+        {"PUT": limits.put_vhost_limit, "DELETE": limits.delete_vhost_limit},
+        Right.ADMINISTRATOR,
+    ),
+    Route("/user-limits", _get(limits.user_limits), Right.VISIBLE_VHOST),
+    Route("/user-limits/{user}", _get(limits.of_user), Right.VISIBLE_VHOST),
+    Route(
+        "/user-limits/{user}/{name}",
+        {"PUT": limits.put_user_limit, "DELETE": limits.delete_user_limit},
+        Right.ADMINISTRATOR,
     ),
     Route("/aliveness-test/{vhost}", _get(messages.aliveness), Right.VHOST),
     Route("/whoami", _get(overview.who_am_i), Right.USER),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from warren.metadata.commands import Json
 from warren.metadata.machine import Metadata
-from warren.metadata.parameters import OPERATOR_POLICY, VHOST_LIMITS, VHOST_LIMITS_NAME
+from warren.metadata.parameters import OPERATOR_POLICY, POLICY, VHOST_LIMITS, VHOST_LIMITS_NAME
 from warren.metadata.policies import Policies, Policy
 from warren.metadata.records import QueueRecord
 from warren.metadata.vhosts import Vhost
@@ -56,7 +56,7 @@ def exported(metadata: Metadata, *, version: str) -> Entry:
             for (user, vhost), topics in metadata.permissions.topics_by_user_and_vhost.items()
             for exchange, permission in topics.items()
         ],
-        "parameters": [entry for vhost in vhosts for entry in _parameters(vhost)],
+        "parameters": [entry for vhost in vhosts for entry in parameter_entries(vhost)],
         "global_parameters": [
             {"name": name, "value": value} for name, value in metadata.global_parameters.by_name.items()
         ],
@@ -71,7 +71,7 @@ def exported_vhost(vhost: Vhost, *, version: str) -> Entry:
     """What is in `vhost`, as `GET /api/definitions/vhost` gives it."""
     return {
         "rabbit_version": version,
-        "parameters": list(_parameters(vhost)),
+        "parameters": list(parameter_entries(vhost)),
         "policies": list(_policies(vhost)),
         "queues": list(_queues(vhost)),
         "exchanges": list(_exchanges(vhost)),
@@ -102,6 +102,20 @@ def policy_entry(vhost: str, policy: Policy) -> Entry:
     }
 
 
+def parameter_entries(vhost: Vhost) -> Iterable[Entry]:
+    """Parameters, limits and operator policies, as the definitions and `GET /api/parameters` have them."""
+    for (component, name), value in vhost.parameters.by_key.items():
+        yield {"value": value, "vhost": vhost.name, "component": component, "name": name}
+    if vhost.limits:
+        yield _parameter(vhost, VHOST_LIMITS, VHOST_LIMITS_NAME, dict(vhost.limits))
+    yield from _policies_as_parameters(vhost, OPERATOR_POLICY, vhost.operator_policies)
+
+
+def policy_parameters(vhost: Vhost) -> Iterable[Entry]:
+    """Policies, as `GET /api/parameters/policy` has them."""
+    return _policies_as_parameters(vhost, POLICY, vhost.policies)
+
+
 def _vhost(vhost: Vhost) -> Entry:
     metadata: Entry = {"description": vhost.description, "tags": list(vhost.tags)}
     if vhost.default_queue_type is not None:
@@ -114,15 +128,7 @@ def _policies(vhost: Vhost) -> Iterable[Entry]:
     return (policy_entry(vhost.name, policy) for policy in vhost.policies.by_name.values())
 
 
-def _parameters(vhost: Vhost) -> Iterable[Entry]:
-    for (component, name), value in vhost.parameters.by_key.items():
-        yield {"value": value, "vhost": vhost.name, "component": component, "name": name}
-    if vhost.limits:
-        yield _parameter(vhost, VHOST_LIMITS, VHOST_LIMITS_NAME, dict(vhost.limits))
-    yield from _operator_policies(vhost, vhost.operator_policies)
-
-
-def _operator_policies(vhost: Vhost, policies: Policies) -> Iterable[Entry]:
+def _policies_as_parameters(vhost: Vhost, component: str, policies: Policies) -> Iterable[Entry]:
     for policy in policies.by_name.values():
         value = {
             "pattern": policy.pattern,
@@ -130,7 +136,7 @@ def _operator_policies(vhost: Vhost, policies: Policies) -> Iterable[Entry]:
             "priority": policy.priority,
             "apply-to": policy.apply_to,
         }
-        yield _parameter(vhost, OPERATOR_POLICY, policy.name, value)
+        yield _parameter(vhost, component, policy.name, value)
 
 
 def _parameter(vhost: Vhost, component: str, name: str, value: Json) -> Entry:

@@ -15,6 +15,7 @@ from warren.metadata.commands import (
     SetParameter,
 )
 from warren.metadata.events import Listener, ParameterChanged
+from warren.model.terms import printed_json
 
 # Parameters that RabbitMQ keeps as such and Warren keeps where they belong.
 POLICY = "policy"
@@ -25,7 +26,12 @@ VHOST_LIMITS_NAME = "limits"
 CLUSTER_NAME = "cluster_name"
 
 # Components whose parameters are taken and kept; RabbitMQ knows them through its plugins.
-_COMPONENTS = frozenset(("shovel", "federation-upstream", "federation-upstream-set"))
+SHOVEL = "shovel"
+_COMPONENTS = frozenset((SHOVEL, "federation-upstream", "federation-upstream-set"))
+
+# Where a shovel takes from, one way or the other, and between what.
+_SHOVEL_SOURCES = frozenset(("src-exchange", "src-queue", "src-address"))
+_SHOVEL_ENDS = ("dest-uri", "src-uri")
 
 _VHOST_LIMITS: dict[str, validation.Check] = {
     "max-connections": validation.integer,
@@ -82,6 +88,16 @@ class GlobalParameters:
         del self.by_name[command.name]
         self._notify(ParameterChanged("", "", command.name))
         return DONE
+
+
+def shovel_errors(name: str, value: Json) -> list[str]:
+    """What a shovel cannot do without, last things first."""
+    if not isinstance(value, Mapping):
+        return [f"{name} not a list {printed_json(value)}"]
+    errors = []
+    if not _SHOVEL_SOURCES.intersection(value):
+        errors.append("Must specify 'src-exchange' or 'src-queue'")
+    return errors + [f'Key "{key}" not found in {name}' for key in _SHOVEL_ENDS if key not in value]
 
 
 def limits_refusal(limits: Json) -> Reply | None:

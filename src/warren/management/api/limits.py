@@ -1,0 +1,92 @@
+"""How many connections and queues a virtual host may have, and how many connections and channels a user."""
+
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from warren.management.auth import user_of, visible_vhosts
+from warren.management.bodies import read_fields
+from warren.management.listing import Facts, Listing, reply_list
+from warren.management.managed import Managed
+from warren.management.proposing import propose, user_named, vhost_of
+from warren.management.replies import bad_request, done
+from warren.metadata.commands import SetUserLimits, SetVhostLimits
+
+
+async def vhost_limits(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those of every virtual host that the user may know of, and that has any."""
+    vhosts = [node.metadata.vhosts.by_name[name] for name in visible_vhosts(node, user_of(request))]
+    found = [_facts("vhost", vhost.name, vhost.limits) for vhost in vhosts if vhost.limits]
+    return await reply_list(request, _listing(found, "vhost"))
+
+
+async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those of one virtual host."""
+    vhost = vhost_of(request, node)
+    found = [_facts("vhost", vhost.name, vhost.limits)] if vhost.limits else []
+    return await reply_list(request, _listing(found, "vhost"))
+
+
+async def put_vhost_limit(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Set one of a virtual host."""
+    vhost, name = vhost_of(request, node), request.match_info["name"]
+    value = (await read_fields(request, "value")).get("value")
+    await propose(node, SetVhostLimits(vhost=vhost.name, limits={**vhost.limits, name: value}))
+    return done()
+
+
+async def delete_vhost_limit(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Lift one of a virtual host."""
+    vhost = vhost_of(request, node)
+    limits = _without(vhost.limits, request.match_info["name"])
+    await propose(node, SetVhostLimits(vhost=vhost.name, limits=limits))
+    return done()
+
+
+async def user_limits(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those of every user who has any."""
+    found = [
+        _facts("user", user.name, user.limits) for user in node.metadata.users.by_name.values() if user.limits
+    ]
+    return await reply_list(request, _listing(found, "user"))
+
+
+async def of_user(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those of one user."""
+    user = user_named(request, node)
+    found = [_facts("user", user.name, user.limits)] if user.limits else []
+    return await reply_list(request, _listing(found, "user"))
+
+
+async def put_user_limit(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Set one of a user."""
+    value = (await read_fields(request, "value")).get("value")
+    name = request.match_info["user"]
+    user = node.metadata.users.by_name.get(name)
+    if user is None:
+        raise bad_request(["no_such_user", name])
+    limits = {**user.limits, request.match_info["name"]: value}
+    await propose(node, SetUserLimits(name=name, limits=limits))
+    return done()
+
+
+async def delete_user_limit(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Lift one of a user."""
+    user = user_named(request, node)
+    limits = _without(user.limits, request.match_info["name"])
+    await propose(node, SetUserLimits(name=user.name, limits=limits))
+    return done()
+
+
+def _without(limits: Mapping[str, object], name: str) -> dict[str, object]:
+    return {known: value for known, value in limits.items() if known != name}
+
+
+def _facts(kind: str, name: str, limits: Mapping[str, object]) -> Facts:
+    return {kind: name, "value": dict(limits)}
+
+
+def _listing(found: list[Facts], kind: str) -> Listing[Facts]:
+    return Listing(
+        records=found, view=lambda facts: facts, columns={kind: lambda facts: facts[kind]}, sorts=(kind,)
+    )

@@ -1,0 +1,131 @@
+"""Parameters: what plugins and operators keep under a component and a name, and those of the whole broker."""
+
+from collections.abc import Iterator
+
+from aiohttp import web
+
+from warren.management.auth import login_vhosts, user_of
+from warren.management.bodies import read_fields
+from warren.management.listing import Facts, Listing, reply_list, reply_one
+from warren.management.managed import Managed
+from warren.management.proposing import escaped, propose_checked, vhost_of
+from warren.management.replies import bad_request, done, missing, put
+from warren.metadata.commands import (
+    ClearGlobalParameter,
+    ClearParameter,
+    SetGlobalParameter,
+    SetParameter,
+)
+from warren.metadata.definitions import parameter_entries, policy_parameters
+from warren.metadata.parameters import POLICY, SHOVEL, shovel_errors
+from warren.metadata.validation import failed
+from warren.metadata.vhosts import Vhost
+
+
+async def parameters(request: web.Request, node: Managed) -> web.StreamResponse:
+    """All, or those of one component, in all virtual hosts that the user may work in."""
+    vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
+    component = request.match_info.get("component")
+    return await _reply(request, [entry for vhost in vhosts for entry in _of(vhost, component)])
+
+
+async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those of one component in one virtual host."""
+    return await _reply(request, list(_of(vhost_of(request, node), request.match_info["component"])))
+
+
+async def parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One of them."""
+    return reply_one(request, _found(request, vhost_of(request, node)))
+
+
+async def put_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Set one."""
+    vhost = vhost_of(request, node)
+    component, name = request.match_info["component"], request.match_info["name"]
+    fields = await read_fields(request, "value")
+    if component == POLICY:
+        raise bad_request("policies may not be set using this method")
+    errors = shovel_errors(name, fields.get("value")) if component == SHOVEL else []
+    if errors:
+        raise bad_request(escaped(failed(errors)))
+    is_new = _find(request, vhost) is None
+    command = SetParameter(vhost=vhost.name, component=component, name=name, value=fields.get("value"))
+    await propose_checked(node, command, is_escaped=True)
+    return put(is_new=is_new)
+
+
+async def delete_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Remove one."""
+    vhost = vhost_of(request, node)
+    _found(request, vhost)
+    component, name = request.match_info["component"], request.match_info["name"]
+    await propose_checked(node, ClearParameter(vhost=vhost.name, component=component, name=name))
+    return done()
+
+
+async def global_parameters(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those of the broker."""
+    found = [
+        {"name": name, "value": value} for name, value in node.metadata.global_parameters.by_name.items()
+    ]
+    return await reply_list(request, _listing(found, ("name",)))
+
+
+async def global_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One of those."""
+    name = _global_name(request, node)
+    return reply_one(request, {"name": name, "value": node.metadata.global_parameters.by_name[name]})
+
+
+async def put_global_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Set one of those."""
+    name = request.match_info["name"]
+    fields = await read_fields(request, "value")
+    is_new = name not in node.metadata.global_parameters.by_name
+    await propose_checked(node, SetGlobalParameter(name=name, value=fields.get("value")))
+    return put(is_new=is_new)
+
+
+async def delete_global_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Remove one of those."""
+    await propose_checked(node, ClearGlobalParameter(name=_global_name(request, node)))
+    return done()
+
+
+def _global_name(request: web.Request, node: Managed) -> str:
+    name = request.match_info["name"]
+    if name not in node.metadata.global_parameters.by_name:
+        raise missing()
+    return name
+
+
+def _of(vhost: Vhost, component: str | None) -> Iterator[Facts]:
+    """Policies are parameters, too, if they are asked for as such."""
+    entries = policy_parameters(vhost) if component == POLICY else parameter_entries(vhost)
+    return (entry for entry in entries if component is None or entry["component"] == component)
+
+
+def _find(request: web.Request, vhost: Vhost) -> Facts | None:
+    component, name = request.match_info["component"], request.match_info["name"]
+    return next((entry for entry in _of(vhost, component) if entry["name"] == name), None)
+
+
+def _found(request: web.Request, vhost: Vhost) -> Facts:
+    entry = _find(request, vhost)
+    if entry is None:
+        raise missing()
+    return entry
+
+
+async def _reply(request: web.Request, found: list[Facts]) -> web.StreamResponse:
+    return await reply_list(request, _listing(found, ("component", "vhost", "name")))
+
+
+def _listing(found: list[Facts], sorts: tuple[str, ...]) -> Listing[Facts]:
+    columns = {
+        "component": lambda entry: entry.get("component"),
+        "vhost": lambda entry: entry.get("vhost"),
+        "name": lambda entry: entry["name"],
+    }
+    return Listing(records=found, view=lambda entry: entry, columns=columns, sorts=sorts)

@@ -1,0 +1,91 @@
+"""Policies, and those of operators: the same, apart from who may set them and what they may say."""
+
+from collections.abc import Iterator
+
+from aiohttp import web
+
+from warren.management.auth import login_vhosts, user_of
+from warren.management.bodies import read_fields
+from warren.management.listing import Facts, Listing, reply_list, reply_one
+from warren.management.managed import Managed
+from warren.management.proposing import propose_checked, vhost_of
+from warren.management.replies import done, missing, put
+from warren.metadata.commands import ClearPolicy, SetPolicy
+from warren.metadata.definitions import policy_entry
+from warren.metadata.policies import Policy
+from warren.metadata.vhosts import Vhost
+
+_Named = tuple[str, Policy]
+
+
+class PolicyHandlers:
+    """What answers for policies, or for those of operators."""
+
+    def __init__(self, *, is_operator: bool) -> None:
+        self._is_operator = is_operator
+
+    async def all(self, request: web.Request, node: Managed) -> web.StreamResponse:
+        """Those in all virtual hosts that the user may work in."""
+        vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
+        return await _reply(request, [named for vhost in vhosts for named in self._of(vhost)])
+
+    async def of_vhost(self, request: web.Request, node: Managed) -> web.StreamResponse:
+        """Those in one virtual host."""
+        return await _reply(request, list(self._of(vhost_of(request, node))))
+
+    async def one(self, request: web.Request, node: Managed) -> web.StreamResponse:
+        """One of them."""
+        vhost = vhost_of(request, node)
+        return reply_one(request, _facts((vhost.name, self._found(request, vhost))))
+
+    async def put(self, request: web.Request, node: Managed) -> web.StreamResponse:
+        """Create or replace one."""
+        vhost, name = vhost_of(request, node), request.match_info["name"]
+        fields = await read_fields(request, "pattern", "definition")
+        is_new = name not in self._by_name(vhost)
+        command = SetPolicy(
+            vhost=vhost.name,
+            name=name,
+            pattern=fields.get("pattern"),
+            definition=fields.get("definition"),
+            priority=fields.get("priority"),
+            apply_to=fields.get("apply-to"),
+            is_operator=self._is_operator,
+        )
+        await propose_checked(node, command, is_escaped=not self._is_operator)
+        return put(is_new=is_new)
+
+    async def delete(self, request: web.Request, node: Managed) -> web.StreamResponse:
+        """Remove one."""
+        vhost = vhost_of(request, node)
+        name = self._found(request, vhost).name
+        await propose_checked(node, ClearPolicy(vhost=vhost.name, name=name, is_operator=self._is_operator))
+        return done()
+
+    def _by_name(self, vhost: Vhost) -> dict[str, Policy]:
+        return (vhost.operator_policies if self._is_operator else vhost.policies).by_name
+
+    def _of(self, vhost: Vhost) -> Iterator[_Named]:
+        return ((vhost.name, policy) for policy in self._by_name(vhost).values())
+
+    def _found(self, request: web.Request, vhost: Vhost) -> Policy:
+        policy = self._by_name(vhost).get(request.match_info["name"])
+        if policy is None:
+            raise missing()
+        return policy
+
+
+async def _reply(request: web.Request, found: list[_Named]) -> web.StreamResponse:
+    columns = {
+        "vhost": lambda named: named[0],
+        "name": lambda named: named[1].name,
+        "priority": lambda named: named[1].priority,
+    }
+    listing: Listing[_Named] = Listing(
+        records=found, view=_facts, columns=columns, sorts=("priority", "vhost", "name")
+    )
+    return await reply_list(request, listing)
+
+
+def _facts(named: _Named) -> Facts:
+    return policy_entry(*named)
