@@ -16,6 +16,7 @@ from warren.management.api import (
     cluster,
     connections,
     declarations,
+    definitions,
     health,
     limits,
     live,
@@ -72,6 +73,10 @@ def _one(handlers: PolicyHandlers) -> Mapping[str, Handler]:
     return {"GET": handlers.one, "PUT": handlers.put, "DELETE": handlers.delete}
 
 
+_DEFINITIONS: Mapping[str, Handler] = {
+    "GET": definitions.definitions,
+    "POST": definitions.post_definitions,
+}
 _POLICIES = PolicyHandlers(is_operator=False)
 _OPERATOR_POLICIES = PolicyHandlers(is_operator=True)
 _TOPIC_PERMISSION: Mapping[str, Handler] = {
@@ -150,6 +155,13 @@ ROUTES: tuple[Route, ...] = (
         "/bindings/{vhost}/e/{source}/{kind}/{destination}/{properties}",
         {"GET": bindings.binding, "DELETE": bindings.unbind},
         Right.VHOST,
+    ),
+    Route("/definitions", _DEFINITIONS, Right.ADMINISTRATOR),
+    Route("/all-configuration", _DEFINITIONS, Right.ADMINISTRATOR),
+    Route(
+        "/definitions/{vhost}",
+        {"GET": definitions.of_vhost, "POST": definitions.post_vhost_definitions},
+        Right.ADMINISTRATOR,
     ),
     Route("/parameters", _get(parameters.parameters), Right.POLICIES),
     Route("/parameters/{component}", _get(parameters.parameters), Right.POLICIES),

@@ -11,6 +11,7 @@ from warren.metadata.machine import Metadata
 from warren.metadata.parameters import OPERATOR_POLICY, POLICY, VHOST_LIMITS, VHOST_LIMITS_NAME
 from warren.metadata.policies import Policies, Policy
 from warren.metadata.records import QueueRecord
+from warren.metadata.users import User
 from warren.metadata.vhosts import Vhost
 from warren.model.names import RESERVED_PREFIX
 from warren.wire.table import Value, type_name
@@ -18,65 +19,45 @@ from warren.wire.table import Value, type_name
 Entry = dict[str, Json]
 
 
+Sections = Iterable[tuple[str, Iterable[Entry]]]
+
+
 def exported(metadata: Metadata, *, version: str) -> Entry:
     """Everything, as `rabbitmqctl export_definitions` and `GET /api/definitions` give it."""
-    vhosts = metadata.vhosts.by_name.values()
-    return {
-        "rabbit_version": version,
-        "rabbitmq_version": version,
-        "users": [
-            {
-                "name": user.name,
-                "password_hash": b64encode(user.password_hash).decode("ascii"),
-                "hashing_algorithm": user.hashing_algorithm,
-                "tags": list(user.tags),
-                "limits": dict(user.limits),
-            }
-            for user in metadata.users.by_name.values()
-        ],
-        "vhosts": [_vhost(vhost) for vhost in vhosts],
-        "permissions": [
-            {
-                "user": user,
-                "vhost": vhost,
-                "configure": permission.configure,
-                "write": permission.write,
-                "read": permission.read,
-            }
-            for (user, vhost), permission in metadata.permissions.by_user_and_vhost.items()
-        ],
-        "topic_permissions": [
-            {
-                "user": user,
-                "vhost": vhost,
-                "exchange": exchange,
-                "write": permission.write,
-                "read": permission.read,
-            }
-            for (user, vhost), topics in metadata.permissions.topics_by_user_and_vhost.items()
-            for exchange, permission in topics.items()
-        ],
-        "parameters": [entry for vhost in vhosts for entry in parameter_entries(vhost)],
-        "global_parameters": [
-            {"name": name, "value": value} for name, value in metadata.global_parameters.by_name.items()
-        ],
-        "policies": [entry for vhost in vhosts for entry in _policies(vhost)],
-        "queues": [{**entry, "vhost": vhost.name} for vhost in vhosts for entry in _queues(vhost)],
-        "exchanges": [{**entry, "vhost": vhost.name} for vhost in vhosts for entry in _exchanges(vhost)],
-        "bindings": [{**entry, "vhost": vhost.name} for vhost in vhosts for entry in _bindings(vhost)],
-    }
+    sections = {name: list(entries) for name, entries in exported_sections(metadata)}
+    return {"rabbit_version": version, "rabbitmq_version": version, **sections}
 
 
 def exported_vhost(vhost: Vhost, *, version: str) -> Entry:
     """What is in `vhost`, as `GET /api/definitions/vhost` gives it."""
-    return {
-        "rabbit_version": version,
-        "parameters": list(parameter_entries(vhost)),
-        "policies": list(_policies(vhost)),
-        "queues": list(_queues(vhost)),
-        "exchanges": list(_exchanges(vhost)),
-        "bindings": list(_bindings(vhost)),
-    }
+    sections = {name: list(entries) for name, entries in exported_vhost_sections(vhost)}
+    return {"rabbit_version": version, **sections}
+
+
+def exported_sections(metadata: Metadata) -> Sections:
+    """The parts of the document on everything: each as it is when it is come to, however long it takes."""
+    vhosts = list(metadata.vhosts.by_name.values())
+    yield "users", list(map(_user, metadata.users.by_name.values()))
+    yield "vhosts", map(_vhost, vhosts)
+    yield "permissions", list(_permissions(metadata))
+    yield "topic_permissions", list(_topic_permissions(metadata))
+    yield "parameters", [entry for vhost in vhosts for entry in parameter_entries(vhost)]
+    yield (
+        "global_parameters",
+        [{"name": name, "value": value} for name, value in metadata.global_parameters.by_name.items()],
+    )
+    yield "policies", [entry for vhost in vhosts for entry in _policies(vhost)]
+    for name, of_vhost in (("queues", _queues), ("exchanges", _exchanges), ("bindings", _bindings)):
+        yield name, ({**entry, "vhost": vhost.name} for vhost in vhosts for entry in of_vhost(vhost))
+
+
+def exported_vhost_sections(vhost: Vhost) -> Sections:
+    """The parts of the document on one vhost."""
+    yield "parameters", list(parameter_entries(vhost))
+    yield "policies", list(_policies(vhost))
+    yield "queues", _queues(vhost)
+    yield "exchanges", _exchanges(vhost)
+    yield "bindings", _bindings(vhost)
 
 
 def json_value(value: Value) -> Json:
@@ -116,6 +97,39 @@ def policy_parameters(vhost: Vhost) -> Iterable[Entry]:
     return _policies_as_parameters(vhost, POLICY, vhost.policies)
 
 
+def _user(user: User) -> Entry:
+    return {
+        "name": user.name,
+        "password_hash": b64encode(user.password_hash).decode("ascii"),
+        "hashing_algorithm": user.hashing_algorithm,
+        "tags": list(user.tags),
+        "limits": dict(user.limits),
+    }
+
+
+def _permissions(metadata: Metadata) -> Iterable[Entry]:
+    for (user, vhost), permission in metadata.permissions.by_user_and_vhost.items():
+        yield {
+            "user": user,
+            "vhost": vhost,
+            "configure": permission.configure,
+            "write": permission.write,
+            "read": permission.read,
+        }
+
+
+def _topic_permissions(metadata: Metadata) -> Iterable[Entry]:
+    for (user, vhost), topics in metadata.permissions.topics_by_user_and_vhost.items():
+        for exchange, permission in topics.items():
+            yield {
+                "user": user,
+                "vhost": vhost,
+                "exchange": exchange,
+                "write": permission.write,
+                "read": permission.read,
+            }
+
+
 def _vhost(vhost: Vhost) -> Entry:
     metadata: Entry = {"description": vhost.description, "tags": list(vhost.tags)}
     if vhost.default_queue_type is not None:
@@ -144,7 +158,7 @@ def _parameter(vhost: Vhost, component: str, name: str, value: Json) -> Entry:
 
 
 def _queues(vhost: Vhost) -> Iterable[Entry]:
-    for queue in vhost.topology.queues.values():
+    for queue in list(vhost.topology.queues.values()):
         if _is_exported(queue):
             yield {
                 "name": queue.name,
@@ -155,7 +169,7 @@ def _queues(vhost: Vhost) -> Iterable[Entry]:
 
 
 def _exchanges(vhost: Vhost) -> Iterable[Entry]:
-    for exchange in vhost.topology.exchanges.values():
+    for exchange in list(vhost.topology.exchanges.values()):
         if exchange.name and not exchange.name.startswith(RESERVED_PREFIX):
             yield {
                 "name": exchange.name,
@@ -169,8 +183,8 @@ def _exchanges(vhost: Vhost) -> Iterable[Entry]:
 
 def _bindings(vhost: Vhost) -> Iterable[Entry]:
     queues = vhost.topology.queues
-    for binding in vhost.topology.bindings():
-        if not binding.is_to_queue or _is_exported(queues[binding.destination]):
+    for binding in list(vhost.topology.bindings()):
+        if not binding.is_to_queue or _is_exported(queues.get(binding.destination)):
             yield {
                 "source": binding.source,
                 "destination": binding.destination,
@@ -180,5 +194,5 @@ def _bindings(vhost: Vhost) -> Iterable[Entry]:
             }
 
 
-def _is_exported(queue: QueueRecord) -> bool:
-    return queue.owner is None and not queue.name.startswith(RESERVED_PREFIX)
+def _is_exported(queue: QueueRecord | None) -> bool:
+    return queue is not None and queue.owner is None and not queue.name.startswith(RESERVED_PREFIX)

@@ -1,0 +1,182 @@
+"""Definitions: all that exists as one document, or what is in one virtual host, out and in again.
+
+A document is read as a whole, and held against what can be made, before any of it is; then it is made in the
+order in which its parts need each other. What exists already stays as it is, as RabbitMQ has it.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from aiohttp import BodyPartReader, web
+
+from warren.limits import HTTP_BODY_SIZE_MAX, IMPORTED_AT_ONCE, LISTED_PER_TURN
+from warren.management.bodies import decode, read_octets
+from warren.management.managed import Managed
+from warren.management.proposing import vhost_of
+from warren.management.replies import Refused, bad_request, done, encoded, reply_in_parts
+from warren.metadata.commands import (
+    Bind,
+    Command,
+    DeclareExchange,
+    DeclareQueue,
+    Json,
+    Outcome,
+    PermissionCommand,
+    Reply,
+    SetParameter,
+    SetPolicy,
+    VhostCommand,
+)
+from warren.metadata.definitions import exported_sections, exported_vhost_sections
+from warren.metadata.definitions_import import DefinitionsError, imported
+from warren.session.greeting import COMPATIBLE_VERSION, PRODUCT
+from warren.vhost.importing import importable
+
+# Of these, many at once may be under way: they are noted in order.
+_TOPOLOGY = (DeclareExchange, DeclareQueue, Bind)
+_PRODUCT = {"product_name": PRODUCT, "product_version": COMPATIBLE_VERSION}
+
+
+async def definitions(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Everything."""
+    versions = {"rabbit_version": COMPATIBLE_VERSION, "rabbitmq_version": COMPATIBLE_VERSION, **_PRODUCT}
+    return await _exported(request, versions, exported_sections(node.metadata))
+
+
+async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """What is in one virtual host."""
+    vhost = node.metadata.vhost(request.match_info["vhost"])
+    if vhost is None:
+        raise bad_request("vhost_not_found")
+    return await _exported(request, {"rabbit_version": COMPATIBLE_VERSION}, exported_vhost_sections(vhost))
+
+
+async def post_definitions(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Have everything that a document says."""
+    return await _import(request, node, None)
+
+
+async def post_vhost_definitions(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Have what a document says of a virtual host, in this one."""
+    return await _import(request, node, vhost_of(request, node).name)
+
+
+async def _exported(
+    request: web.Request, versions: dict[str, str], sections: Iterable[tuple[str, Iterable[Json]]]
+) -> web.StreamResponse:
+    parts = [encoded(versions)[:-1]]
+    for name, entries in sections:
+        parts.append(b"," + encoded(name) + b":[")
+        waiting = iter(entries)
+        is_first = True
+        while piece := list(islice(waiting, LISTED_PER_TURN)):
+            parts.append((b"" if is_first else b",") + encoded(piece)[1:-1])
+            is_first = False
+            await asyncio.sleep(0)
+        parts.append(b"]")
+    parts.append(b"}")
+    return await reply_in_parts(request, parts)
+
+
+async def _import(request: web.Request, node: Managed, vhost: str | None) -> web.StreamResponse:
+    octets, redirect = await _document(request)
+    # A document of ten megabytes takes a second to be understood, in which everybody else goes on.
+    commands = await asyncio.to_thread(_understood, octets, node, vhost)
+    for together in _in_order(commands):
+        replies = await asyncio.gather(
+            *(node.proposals.propose(command) for command in together), return_exceptions=True
+        )
+        for command, answer in zip(together, replies, strict=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            _check(command, answer)
+    if redirect:
+        return web.Response(status=303, headers={"location": redirect})
+    return done()
+
+
+def _understood(octets: bytes, node: Managed, vhost: str | None) -> list[Command]:
+    try:
+        return importable(imported(_parsed(octets), node.hash_password, vhost=vhost), node.metadata)
+    except DefinitionsError as error:
+        raise bad_request(str(error)) from None
+
+
+def _in_order(commands: list[Command]) -> Iterator[list[Command]]:
+    """Commands that may be under way together: all of one kind of topology, and any other alone."""
+    together: list[Command] = []
+    for command in commands:
+        is_alone = not isinstance(command, _TOPOLOGY)
+        is_other = bool(together) and (is_alone or type(command) is not type(together[0]))
+        if is_other or len(together) == IMPORTED_AT_ONCE:
+            yield together
+            together = []
+        together.append(command)
+        if is_alone:
+            yield together
+            together = []
+    if together:
+        yield together
+
+
+def _check(command: Command, reply: Reply) -> None:
+    """Refuse the rest of a document when `command` could not be carried out."""
+    if reply.outcome is Outcome.REFUSED:
+        raise bad_request(reply.text + _place(command))
+    # RabbitMQ, too, passes over a binding of something that is not there.
+    if reply.outcome is Outcome.MISSING and not isinstance(command, Bind):
+        if isinstance(command, PermissionCommand) and "user" in reply.text:
+            raise bad_request(["no_such_user", command.user])
+        if isinstance(command, VhostCommand):
+            raise bad_request(["no_such_vhost", command.vhost])
+        raise bad_request(reply.text or "not_found")
+
+
+def _place(command: Command) -> str:
+    """Which policy or parameter it is, as RabbitMQ adds it to its texts."""
+    if isinstance(command, SetPolicy):
+        return f" ({command.vhost}/{command.name})"
+    if isinstance(command, SetParameter):
+        return f" ({command.vhost}/{command.component}/{command.name})"
+    return ""
+
+
+def _parsed(octets: bytes) -> Json:
+    try:
+        return decode(octets)
+    except Refused:
+        raise bad_request("failed_to_parse_json") from None
+
+
+async def _document(request: web.Request) -> tuple[bytes, str]:
+    """The document, and where to go when it is imported: a form that uploads a file says so."""
+    if not request.content_type.startswith("multipart/"):
+        return await read_octets(request), ""
+    octets, redirect, size = b"", "", 0
+    try:
+        reader = await request.multipart()
+        async for part in reader:
+            if not isinstance(part, BodyPartReader):
+                raise bad_request("failed_to_parse_form")
+            content = bytearray()
+            while chunk := await part.read_chunk():
+                content += chunk
+                size += len(chunk)
+                if size > HTTP_BODY_SIZE_MAX:
+                    raise bad_request("Exceeded HTTP request body size limit")
+            if part.name == "file":
+                octets = bytes(content)
+            elif part.name == "redirect":
+                redirect = _within(content.decode("utf-8", "replace"))
+    except ValueError:
+        raise bad_request("failed_to_parse_form") from None
+    if not octets:
+        raise bad_request("failed_to_parse_json")
+    return octets, redirect
+
+
+def _within(location: str) -> str:
+    """`location` if it is a place in the interface, and no other site or header."""
+    is_fine = location.startswith(("../", "#")) and "\r" not in location and "\n" not in location
+    return location if is_fine else ""
