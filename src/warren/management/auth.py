@@ -92,7 +92,10 @@ def check_credentials(request: web.Request, node: Managed, credentials: bytes | 
         raise _login_failed()
     try:
         name = node.server.gate.authenticate(
-            "PLAIN", b"\x00" + credentials.replace(b":", b"\x00", 1), _peer(request)
+            "PLAIN",
+            b"\x00" + credentials.replace(b":", b"\x00", 1),
+            _peer(request),
+            protocol="http",
         )
     except AmqpError:
         raise _login_failed() from None

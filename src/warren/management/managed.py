@@ -56,6 +56,8 @@ class Managed:
     start_vhost: Callable[[str], Awaitable[str]]
     # Who is signed in to the web interface.
     sessions: Sessions
+    # Until when the certificates in use are valid, by file (Unix time, ms).
+    certificates: Callable[[], dict[str, int]]
     now: Callable[[], int]
     started_at: int
     # Filled as they are started.

@@ -111,6 +111,7 @@ class Node:
             alarms=alarms,
             vhosts=self.broker.tree.views,
             start_vhost=self.broker.tree.start,
+            certificates=self._certificates,
             sessions=Sessions(random_octets, self._clock.now),
             now=self._clock.now,
             started_at=self._clock.now(),
@@ -150,6 +151,9 @@ class Node:
         await self._start_http("http/prometheus", settings.PROMETHEUS_HOST, settings.PROMETHEUS_PORT)
         self._collector.begin()
         self._periodic.append(Periodic(asyncio.get_running_loop(), _COLLECTOR_S, self._collector.look))
+
+    def _certificates(self) -> dict[str, int]:
+        return {} if self._tls is None else self._tls.expiries()
 
     def _fail(self, reason: str) -> None:
         self.failure = reason

@@ -1,6 +1,7 @@
 """Who may come in: users by their credentials, virtual hosts by permission, both up to their limits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from warren.access.authenticate import Authenticator
@@ -10,6 +11,18 @@ from warren.metadata.machine import Metadata
 from warren.session.peer import Peer
 
 _CONNECTIONS_LIMIT = "max-connections"
+
+
+# As RabbitMQ calls it where it counts.
+_AMQP = "amqp091"
+
+
+@dataclass(slots=True)
+class Attempts:
+    """How often somebody tried to log in by one protocol."""
+
+    succeeded: int = 0
+    failed: int = 0
 
 
 class Counts(Protocol):
@@ -39,16 +52,30 @@ class Gate:
         self._authenticator = authenticator
         self._counts = counts
         self._report = report
+        self._attempts: dict[str, Attempts] = {}
+
+    @property
+    def attempts(self) -> Mapping[str, "Attempts"]:
+        """How often somebody tried to log in, by protocol."""
+        return self._attempts
+
+    def forget_attempts(self) -> None:
+        """Count them from zero again."""
+        self._attempts.clear()
 
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         """SASL mechanisms offered to `peer`, in order of preference."""
         return self._authenticator.mechanisms(peer)
 
-    def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
+    def authenticate(self, mechanism: str, response: bytes, peer: Peer, *, protocol: str = _AMQP) -> str:
         """The user's name; LoginRefused if it is nobody, another AmqpError if the response is malformed."""
+        attempts = self._attempts.setdefault(protocol, Attempts())
         try:
-            return self._authenticator.authenticate(mechanism, response, peer)
+            name = self._authenticator.authenticate(mechanism, response, peer)
+            attempts.succeeded += 1
+            return name
         except AmqpError as error:
+            attempts.failed += 1
             self._report(f"{mechanism} login refused for {peer.name}: {error.name.lower()}")
             raise
 

@@ -8,9 +8,11 @@ Connections that exist keep what they have.
 import logging
 import os
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 
 from warren.transport.certificates import LoginFrom, login
+from warren.transport.validity import expiry_ms
 
 logger = logging.getLogger("warren.tls")
 
@@ -71,6 +73,17 @@ class Tls:
         """To be called now and then: reload when a file is another one than before."""
         if self._stamp() != self._stamps:
             self.reload()
+
+    def expiries(self) -> dict[str, int]:
+        """Until when what is in each file of certificates is valid (Unix time, ms)."""
+        found: dict[str, int] = {}
+        for name in (self._settings.certificate_file, self._settings.authority_file):
+            if name:
+                with suppress(OSError, ValueError), open(name, encoding="ascii", errors="replace") as file:
+                    expiry = expiry_ms(file.read())
+                    if expiry is not None:
+                        found[name] = expiry
+        return found
 
     def certificate_login(self, connected: ssl.SSLObject) -> str | None:
         """The user named by the client's certificate, if it showed one and it was verified."""

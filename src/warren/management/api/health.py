@@ -1,10 +1,12 @@
 """Health checks, as RabbitMQ 3.10.8 answers them: 200 with "ok", or 503 with what is wrong."""
 
+from datetime import UTC, datetime
+
 from aiohttp import web
 
 from warren.flow.alarms import Resource
 from warren.management.managed import Managed
-from warren.management.replies import failed, refused, reply
+from warren.management.replies import failed, missing, refused, reply
 
 # Other ways to write the names of protocols.
 _PROTOCOLS = {
@@ -17,6 +19,8 @@ _PROTOCOLS = {
     "http": "http",
     "prometheus": "http/prometheus",
 }
+_DAYS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
+_DAY_MS = 86_400_000
 _RESOURCES = {Resource.DISK: "disk space", Resource.MEMORY: "memory"}
 
 
@@ -54,7 +58,7 @@ def protocol_listener(request: web.Request, node: Managed) -> web.Response:
 
 def virtual_hosts(request: web.Request, node: Managed) -> web.Response:
     """Whether every virtual host that exists is alive."""
-    down = [name for name in node.metadata.vhosts.by_name if name not in node.server.domains]
+    down = _down(node)
     if down:
         return failed("Some virtual hosts are down", **{"virtual-hosts": down})
     return reply({"status": "ok"})
@@ -63,6 +67,45 @@ def virtual_hosts(request: web.Request, node: Managed) -> web.Response:
 def critical(request: web.Request, node: Managed) -> web.Response:
     """Whether this node may stop without a queue losing its majority: alone, there is none to lose."""
     return reply({"status": "ok", "reason": "single node cluster"})
+
+
+def certificate_expiration(request: web.Request, node: Managed) -> web.Response:
+    """Whether a certificate expires within so many days, weeks, months or years."""
+    days = _DAYS.get(request.match_info["unit"])
+    if days is None:
+        return refused(
+            400,
+            "bad_request",
+            "Time unit not recognised. Supported units: days, weeks, months, years.",
+        )
+    try:
+        within = int(request.match_info["within"])
+    except ValueError:
+        return refused(400, "bad_request", "Invalid expiration value.")
+    end = node.now() + within * days * _DAY_MS
+    expired = [
+        {
+            "node": node.node_name,
+            "certfile": name,
+            "certfile_expires_on": f"{datetime.fromtimestamp(expiry / 1000, UTC):%Y-%m-%d %H:%M:%S}",
+        }
+        for name, expiry in node.certificates().items()
+        if expiry <= end
+    ]
+    return failed("Certificates expiring", expired=expired) if expired else reply({"status": "ok"})
+
+
+def node_health(request: web.Request, node: Managed) -> web.Response:
+    """What RabbitMQ's old health check of a node found: alarms, and virtual hosts that are down."""
+    if request.match_info.get("node", node.node_name) != node.node_name:
+        raise missing()
+    found = [f"resource alarm(s) in effect: {_RESOURCES[resource]}" for resource in node.alarms.low]
+    found += [f"vhost '{name}' is down" for name in _down(node)]
+    return reply({"status": "failed", "reason": "; ".join(found)}) if found else reply({"status": "ok"})
+
+
+def _down(node: Managed) -> list[str]:
+    return [name for name in node.metadata.vhosts.by_name if name not in node.server.domains]
 
 
 def _alarms(node: Managed, reason: str) -> web.Response:

@@ -1,0 +1,125 @@
+"""What RabbitMQ's tools ask a node about itself, apart from how it is and what it counts."""
+
+from aiohttp import web
+
+from warren.management.auth import check_credentials
+from warren.management.bodies import read_octets
+from warren.management.listing import Facts, Listing, reply_list
+from warren.management.managed import Managed
+from warren.management.replies import bad_request, done, missing, reply
+from warren.session.gate import Attempts
+
+# What tools look for before they use something, and what of it there is.
+_FLAGS = {
+    "classic_mirrored_queue_version": ("Classic queues may ask for a version", True),
+    "drop_unroutable_metric": ("Messages that no queue took are counted", True),
+    "empty_basic_get_metric": ("A basic.get that found nothing is counted", True),
+    "implicit_default_bindings": ("Bindings of the default exchange are not kept", True),
+    "maintenance_mode_status": ("A node can say that it is being worked on", True),
+    "quorum_queue": ("Queues of type quorum", False),
+    "stream_queue": ("Queues of type stream", False),
+    "user_limits": ("Users have limits of connections and channels", True),
+    "virtual_host_metadata": ("Virtual hosts have a description and tags", True),
+}
+
+
+async def feature_flags(request: web.Request, node: Managed) -> web.StreamResponse:
+    """All of them: nothing here is switched on later than it is there."""
+    listing: Listing[str] = Listing(
+        records=_FLAGS, view=_flag, columns={"name": lambda name: name}, sorts=("name",)
+    )
+    return await reply_list(request, listing)
+
+
+def enable_feature_flag(request: web.Request, node: Managed) -> web.StreamResponse:
+    """What is there is switched on already."""
+    name = request.match_info["name"]
+    if name not in _FLAGS or not _FLAGS[name][1]:
+        raise bad_request("unsupported")
+    return done()
+
+
+def extensions(request: web.Request, node: Managed) -> web.StreamResponse:
+    """What RabbitMQ's own interface would load beside itself."""
+    return reply([{"javascript": "dispatcher.js"}])
+
+
+def auth(request: web.Request, node: Managed) -> web.StreamResponse:
+    """How an interface is to log in: by name and password."""
+    return reply({"enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
+
+
+async def attempts(request: web.Request, node: Managed) -> web.StreamResponse:
+    """How often somebody tried to log in, by protocol."""
+    _check_node(request, node)
+    listing: Listing[tuple[str, Attempts]] = Listing(
+        records=node.server.gate.attempts.items(),
+        view=_attempts,
+        columns={"protocol": lambda entry: entry[0]},
+        sorts=("protocol",),
+    )
+    return await reply_list(request, listing)
+
+
+def attempts_by_source(request: web.Request, node: Managed) -> web.StreamResponse:
+    """The same by user and address, which is not counted; nor is it in RabbitMQ unless it is told to."""
+    _check_node(request, node)
+    return reply([])
+
+
+def forget_attempts(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Count them from zero again."""
+    _check_node(request, node)
+    node.server.gate.forget_attempts()
+    return done()
+
+
+def rebalance(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Spread the leaders of queues over the nodes: one node has them all."""
+    return done()
+
+
+def reset(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Forget statistics of nodes that are gone: there are none."""
+    if request.match_info.get("node", node.node_name) != node.node_name:
+        raise missing()
+    return done()
+
+
+async def login(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Whether a name and a password are right; no cookie holds them, as RabbitMQ's would."""
+    await read_octets(request)
+    form = await request.post()
+    name, password = form.get("username"), form.get("password")
+    credentials = None
+    if isinstance(name, str) and isinstance(password, str) and ":" not in name:
+        credentials = f"{name}:{password}".encode()
+    check_credentials(request, node, credentials)
+    return reply("ok")
+
+
+def _check_node(request: web.Request, node: Managed) -> None:
+    if request.match_info["node"] != node.node_name:
+        raise missing()
+
+
+def _flag(name: str) -> Facts:
+    description, is_there = _FLAGS[name]
+    return {
+        "name": name,
+        "desc": description,
+        "doc_url": "",
+        "state": "enabled" if is_there else "unavailable",
+        "stability": "stable",
+        "provided_by": "warren",
+    }
+
+
+def _attempts(entry: tuple[str, Attempts]) -> Facts:
+    protocol, found = entry
+    return {
+        "protocol": protocol,
+        "auth_attempts": found.succeeded + found.failed,
+        "auth_attempts_failed": found.failed,
+        "auth_attempts_succeeded": found.succeeded,
+    }

@@ -1,0 +1,59 @@
+"""Until when the certificates in a file are valid, read from their DER: nothing in Python's `ssl` tells it.
+
+certificate | SEQUENCE { to-be-signed SEQUENCE { [0] version?, serial, algorithm, issuer, validity … } … }
+validity    | SEQUENCE { not-before, not-after }, each a UTCTime or a GeneralizedTime (RFC 5280 §4.1.2.5)
+"""
+
+import re
+import ssl
+from datetime import UTC, datetime
+
+_PEM = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_SEQUENCE = 0x30
+_VERSION = 0xA0
+_UTC_TIME = 0x17
+_FORMATS = {_UTC_TIME: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}
+# RFC 5280: two digits from 50 on are of the last century; Python's own rule says 69.
+_CENTURY_FROM = 2050
+
+
+def expiry_ms(pem: str) -> int | None:
+    """When the first of the certificates in `pem` to expire does (Unix time, ms); None if there is none."""
+    ends = [_not_after(ssl.PEM_cert_to_DER_cert(found)) for found in _PEM.findall(pem)]
+    return min(ends, default=None)
+
+
+def _not_after(certificate: bytes) -> int:
+    """ValueError if it is no certificate."""
+    _, body, _ = _element(certificate, 0)
+    _, at, _ = _element(certificate, body)
+    kind, _, end = _element(certificate, at)
+    if kind == _VERSION:
+        at = end
+    # serial, algorithm, issuer
+    for _ in range(3):
+        _, _, at = _element(certificate, at)
+    kind, not_before, _ = _element(certificate, at)
+    if kind != _SEQUENCE:
+        raise ValueError("a certificate without a validity")
+    _, _, not_after = _element(certificate, not_before)
+    kind, start, end = _element(certificate, not_after)
+    if kind not in _FORMATS:
+        raise ValueError("a certificate with a strange time")
+    when = datetime.strptime(certificate[start:end].decode("ascii"), _FORMATS[kind])
+    if kind == _UTC_TIME and when.year >= _CENTURY_FROM:
+        when = when.replace(year=when.year - 100)
+    return int(when.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def _element(octets: bytes, at: int) -> tuple[int, int, int]:
+    """Tag, and where the contents of the element at `at` start and end."""
+    if at + 2 > len(octets):
+        raise ValueError("a certificate cut short")
+    size, start = octets[at + 1], at + 2
+    if size & 0x80:
+        count = size & 0x7F
+        size, start = int.from_bytes(octets[start : start + count], "big"), start + count
+    if start + size > len(octets):
+        raise ValueError("a certificate cut short")
+    return octets[at], start, start + size
