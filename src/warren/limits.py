@@ -217,6 +217,14 @@ LISTED_PER_TURN = 64
 IMPORTED_AT_ONCE = 64
 # Octets of messages that are got with one request; the answer, which is longer, is made in memory.
 HTTP_GOT_SIZE_MAX = 33_554_432
+# Messages of one answer when somebody looks into a queue; some kilobytes of JSON each.
+PEEKED_MAX = 1_000
+# Messages that are looked at for one answer, if few of them fit: half a second of reading from the disk.
+PEEKED_PER_REQUEST_MAX = 20_000
+# Conditions that a message is held against, and octets of its body that are read as text or JSON for it.
+CONDITIONS_MAX = 20
+# A longer body is found by what its beginning says; as JSON, which it is no more then, by nothing.
+MATCHED_BODY_SIZE_MAX = 262_144
 # How long a message published over HTTP may wait for its disk before the client is told that it does.
 HTTP_SAFE_S_MAX = 30
 # People signed in to the web interface at once: who was away longest is signed out for one more.

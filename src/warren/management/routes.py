@@ -25,6 +25,7 @@ from warren.management.api import (
     nodes,
     overview,
     parameters,
+    peek,
     permissions,
     sessions,
     users,
@@ -241,5 +242,6 @@ ROUTES: tuple[Route, ...] = (
     Route("/health/checks/node-is-mirror-sync-critical", _get(health.critical), Right.USER),
     Route("/health/checks/node-is-quorum-critical", _get(health.critical), Right.USER),
     Route("/warren/session", {"POST": sessions.sign_in, "DELETE": sessions.sign_out}, Right.ANYBODY),
+    Route("/warren/queues/{vhost}/{queue}/messages", _get(peek.peek), Right.VHOST),
     Route("/warren/live", _get(live.live), Right.USER),
 )

@@ -17,7 +17,7 @@ from warren.queues.consumers import ConsumerSet
 from warren.queues.handed_out import HandedOut
 from warren.queues.kept import KeptReady
 from warren.queues.priority import PriorityReady
-from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, Queue, QueueHost
+from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, Peeked, Queue, QueueHost
 from warren.queues.ready import Ready
 from warren.store.found import Found
 from warren.store.stores import Stores
@@ -208,6 +208,17 @@ class ClassicQueue(Queue):
         if handed_out is not None and self.unacked_octets > handed_out.stores.queue_memory_max:
             handed_out.add(delivery)
         return delivery
+
+    def peek(self, first: int, count: int) -> list[Peeked]:
+        """Up to `count` ready messages from place `first` on, with their bodies; nothing changes.
+
+        ConnectionForced if one cannot be read from the disk.
+        """
+        return self._ready.peek(first, count)
+
+    def whole(self, delivery: Delivery) -> Message:
+        """The message of `delivery`, with its body. ConnectionForced if that cannot be read."""
+        return self._ready.whole(delivery.message)
 
     def acknowledge(self, delivery: Delivery) -> None:
         """`delivery` is done with."""

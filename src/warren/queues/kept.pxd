@@ -37,8 +37,10 @@ cdef class KeptReady(Ready):
     cpdef Message drop(self)
     @cython.locals(delivery=Delivery, end=uint64_t, paged=PagedRow, recent=Ring)
     cpdef clear(self)
-    @cython.locals(stored=StoredMessage, read=StoredMessage)
+    @cython.locals(stored=StoredMessage)
     cpdef Message whole(self, Message message)
+    @cython.locals(read=StoredMessage)
+    cdef Message _read(self, uint64_t location)
     cdef bint _takes_too_much(self) except -1
     @cython.locals(message=Message)
     cdef Message _pop_first(self)

@@ -19,7 +19,7 @@ from warren.model.confirmation import Confirmation
 from warren.model.message import LIGHT, PERSISTENT, SPILLED, Message, StoredMessage, body_size_of, spilled
 from warren.model.ring import Ring
 from warren.queues.paging import PagedRow
-from warren.queues.queue import Delivery, Queue
+from warren.queues.queue import Delivery, Peeked, Queue
 from warren.queues.ready import Ready
 from warren.store.found import Found
 from warren.store.lane import Lane
@@ -110,14 +110,17 @@ class KeptReady(Ready):
         if not message.flags & _LIGHT:
             return message
         stored: StoredMessage = message  # type: ignore[assignment]
-        try:
-            read = self._stores.persistent.reader().read(stored.location)
-        except OSError:
-            read = None
-        if read is None:
-            # Whoever looks after the disk was told: this queue will be built anew.
-            raise ConnectionForced(_UNREADABLE)
-        return read
+        return self._read(stored.location)
+
+    def peek(self, first: int, count: int) -> list[Peeked]:
+        """Up to `count` of the messages from place `first` on. ConnectionForced if one cannot be read."""
+        found = Ready.peek(self, first, count)
+        paged, recent = self._paged, self._recent
+        if paged is not None and recent is not None:
+            for position, location in paged.peek(first, count - len(found)):
+                found.append(Peeked(position, self._read(location), self._attempts_at(position)))
+            found += self._peek_ring(recent, self._recent_base, first, count - len(found))
+        return found
 
     def settled(self, delivery: Delivery) -> None:
         """`delivery`, taken out before, will not come back."""
@@ -186,6 +189,20 @@ class KeptReady(Ready):
         self._refill()
 
     # --- private -------------------------------------------------------------------------------
+
+    def _read(self, location: int) -> Message:
+        """The message at `location`. ConnectionForced if it cannot be read."""
+        try:
+            read = self._stores.store_of(location).reader().read(location)
+        except OSError:
+            read = None
+        if read is None:
+            # Whoever looks after the disk was told: this queue will be built anew.
+            raise ConnectionForced(_UNREADABLE)
+        return read
+
+    def _attempts_at(self, position: int) -> int:
+        return int(position < self._redelivered_below)
 
     def _end(self) -> int:
         """The position of the next message that is pushed."""

@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.column cimport Column
 from warren.model.ring cimport Ring
@@ -27,6 +27,8 @@ cdef class PagedRow:
     cpdef uint64_t first_location(self) except? 0
     @cython.locals(block=Block)
     cpdef pass_first(self)
+    @cython.locals(number=Py_ssize_t, place=int64_t, block=Block, locations=Column)
+    cpdef list peek(self, int64_t first, Py_ssize_t count)
     @cython.locals(block=Block, location=uint64_t)
     cpdef object take_some(self, Py_ssize_t count)
     cpdef uint64_t end(self) except? 0
@@ -36,5 +38,7 @@ cdef class PagedRow:
     cpdef uint64_t take(self, uint64_t position) except? 0
     @cython.locals(locations=Column)
     cdef _trim(self, Block block)
-    @cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t, block=Block)
+    @cython.locals(number=Py_ssize_t, block=Block)
     cdef Block _block_of(self, uint64_t position)
+    @cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t, block=Block)
+    cdef Py_ssize_t _first_behind(self, uint64_t position) except -1

@@ -73,6 +73,21 @@ class PagedRow:
         self.count -= 1
         self._trim(block)
 
+    def peek(self, first: int, count: int) -> list[tuple[int, int]]:
+        """(position, location) of up to `count` messages from position `first` on."""
+        found: list[tuple[int, int]] = []
+        number = self._first_behind(first)
+        while number < self._blocks.count and len(found) < count:
+            block: Block = self._blocks.get(number)  # type: ignore[assignment]
+            locations = block.locations
+            for place in range(max(first - block.first, block.passed), locations.count):
+                if locations.get(place):
+                    found.append((block.first + place, locations.get(place)))
+                    if len(found) == count:
+                        break
+            number += 1
+        return found
+
     def take_some(self, count: int) -> "array[int]":
         """Take about `count` messages away, the first; answers where they lie. Empty when none is left."""
         taken = array("Q")
@@ -119,14 +134,20 @@ class PagedRow:
 
     def _block_of(self, position: int) -> Block | None:
         """The block with a place for `position` that the front has not passed."""
+        number = self._first_behind(position)
+        if number == self._blocks.count:
+            return None
+        block: Block = self._blocks.get(number)  # type: ignore[assignment]
+        return None if position < block.first + block.passed else block
+
+    def _first_behind(self, position: int) -> int:
+        """The number of the first block with a place for `position`, or for one behind it."""
         low, high = 0, self._blocks.count
         while low < high:
             middle = (low + high) >> 1
             block: Block = self._blocks.get(middle)  # type: ignore[assignment]
-            if position < block.first + block.passed:
-                high = middle
-            elif position >= block.first + block.locations.count:
+            if position >= block.first + block.locations.count:
                 low = middle + 1
             else:
-                return block
-        return None
+                high = middle
+        return low

@@ -4,9 +4,12 @@ from collections.abc import Callable
 
 from warren.model.confirmation import Confirmation
 from warren.model.message import Message, body_size_of
-from warren.queues.queue import Delivery, Queue
+from warren.queues.queue import Delivery, Peeked, Queue
 from warren.queues.ready import Ready
 from warren.store.found import Found
+
+# A place is a position, and in front of it how many levels go out before.
+_RANK_SHIFT = 48
 
 
 class PriorityReady(Ready):
@@ -86,6 +89,17 @@ class PriorityReady(Ready):
                 return message
             self._expiring = (self._expiring or len(self._levels)) - 1
         return None
+
+    def peek(self, first: int, count: int) -> list[Peeked]:
+        """Up to `count` of the messages from place `first` on; places grow from the highest level down."""
+        found: list[Peeked] = []
+        for rank, level in enumerate(reversed(self._levels)):
+            base = rank << _RANK_SHIFT
+            if level is not None and len(found) < count and first < base + (1 << _RANK_SHIFT):
+                for peeked in level.peek(max(first - base, 0), count - len(found)):
+                    peeked.place += base
+                    found.append(peeked)
+        return found
 
     def clear(self) -> None:
         """Forget every message."""

@@ -73,6 +73,19 @@ def new_delivery(queue: "Queue", message: Message, position: int) -> Delivery:
     return delivery
 
 
+class Peeked:
+    """A message that somebody looks at, where it waits: nothing changes by it."""
+
+    __slots__ = ("attempts", "message", "place")
+
+    def __init__(self, place: int, message: Message, attempts: int) -> None:
+        # Grows along the queue, and stays the same for as long as the message waits.
+        self.place = place
+        self.message = message
+        # How often it was handed out.
+        self.attempts = attempts
+
+
 class QueueHost:
     """Port: what a queue needs from the virtual host that it lives in."""
 

@@ -5,13 +5,13 @@ Invariants: positions only grow. What was never handed out lies in the ring, who
 A place in the ring whose message expired holds None until the front passes it; the first place never does.
 """
 
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 
 from warren.model.confirmation import Confirmation
 from warren.model.message import HAS_EXPIRATION, Message, body_size_of, published_at_of
 from warren.model.ring import Ring
 from warren.queues.expiration import expiration_ms
-from warren.queues.queue import Delivery, Queue, new_delivery
+from warren.queues.queue import Delivery, Peeked, Queue, new_delivery
 from warren.store.found import Found
 
 _HAS_EXPIRATION = HAS_EXPIRATION
@@ -143,6 +143,13 @@ class Ready:
             return self._returned[self._first_returned()].message
         return self._places.get(0)  # type: ignore[return-value]
 
+    def peek(self, first: int, count: int) -> list[Peeked]:
+        """Up to `count` of the messages from place `first` on, in the order in which they go out."""
+        back = self._returned or {}
+        positions = nsmallest(count, (position for position in back if position >= first))
+        found = [Peeked(at, self.whole(back[at].message), back[at].attempts) for at in positions]
+        return found + self._peek_ring(self._places, self._base, first, count - len(found))
+
     def deadline(self, ttl_ms: int) -> int:
         """When the next message expires (ms), in a queue with `ttl_ms` (-1: none); -1: none will."""
         nearest = -1
@@ -181,6 +188,21 @@ class Ready:
     def restore(self, level: int, found: Found, ttl_ms: int) -> None:
         """Have what was `found` of priority `level`, while nothing was ever pushed here."""
         raise NotImplementedError
+
+    def _peek_ring(self, ring: Ring, base: int, first: int, count: int) -> list[Peeked]:
+        """Up to `count` of what is in `ring`, whose first place is position `base`, from `first` on."""
+        found: list[Peeked] = []
+        place = max(first - base, 0)
+        while place < ring.count and len(found) < count:
+            message: Message | None = ring.get(place)  # type: ignore[assignment]
+            if message is not None:
+                found.append(Peeked(base + place, message, self._attempts_at(base + place)))
+            place += 1
+        return found
+
+    def _attempts_at(self, position: int) -> int:
+        """How often what waits at `position`, and did not come back, was handed out."""
+        return 0
 
     def _end(self) -> int:
         """The position of the next message that is pushed."""

@@ -85,6 +85,15 @@ class Unacked:
         places = self._places
         return [places.get(at) for at in range(places.count) if places.get(at) is not None]  # type: ignore[misc]
 
+    def tagged(self) -> list[tuple[int, Delivery]]:
+        """All of them, in order, with their tags."""
+        places = self._places
+        return [
+            (self._first + at, places.get(at))  # type: ignore[misc]
+            for at in range(places.count)
+            if places.get(at) is not None
+        ]
+
     def of_consumer(self, consumer: object) -> list[int]:
         """The tags that `consumer` has not settled, in order."""
         places = self._places

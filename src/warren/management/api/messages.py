@@ -70,7 +70,7 @@ async def get_messages(request: web.Request, node: Managed) -> web.StreamRespons
     truncate = fields.integer("truncate") if "truncate" in fields else None
     if truncate is not None and truncate < 0:
         raise bad_request(["negative_truncate", truncate])
-    queue = _readable(asks, request.match_info["queue"])
+    queue = readable_queue(asks, request.match_info["queue"])
     got = await _got(queue, count, mode, lambda delivery: _message(queue, delivery, encoding, truncate))
     return reply(got)
 
@@ -90,7 +90,7 @@ async def aliveness(request: web.Request, node: Managed) -> web.StreamResponse:
         await _safe(request, asks, composed(address, properties, _ALIVENESS_BODY, node.now()), properties)
     except AmqpError as error:
         raise _as_channel(error) from None
-    queue = _readable(asks, _ALIVENESS_QUEUE)
+    queue = readable_queue(asks, _ALIVENESS_QUEUE)
     if not await _got(queue, 1, "ack_requeue_false", lambda delivery: {}):
         raise Refused(refused(503, "failed", "the message is not there"))
     return reply({"status": "ok"})
@@ -134,7 +134,8 @@ async def _got(
     return got
 
 
-def _readable(asks: Asking, name: str) -> ClassicQueue:
+def readable_queue(asks: Asking, name: str) -> ClassicQueue:
+    """The queue `name`, which whoever asks may read."""
     try:
         return asks.domain.declaring.live_queue(asks.requester, name)
     except AmqpError as error:
@@ -155,20 +156,21 @@ def _message(
 ) -> dict[str, object]:
     message = delivery.message
     body = message.body if truncate is None else message.body[:truncate]
-    payload, written = _written(body, encoding)
+    payload, written = encoded_body(body, encoding)
     return {
         "payload_bytes": delivery.octets,
         "redelivered": delivery.attempts > 0,
         "exchange": message.exchange,
         "routing_key": message.routing_key,
         "message_count": queue.message_count,
-        "properties": _shown(message.properties()),
+        "properties": shown_properties(message.properties()),
         "payload": payload,
         "payload_encoding": written,
     }
 
 
-def _written(body: bytes, encoding: object) -> tuple[str, str]:
+def encoded_body(body: bytes, encoding: object) -> tuple[str, str]:
+    """`body` for JSON, and how it is written: as it is, if it is text and `encoding` is auto; else base64."""
     if encoding == "auto":
         try:
             return body.decode(), "string"
@@ -177,7 +179,7 @@ def _written(body: bytes, encoding: object) -> tuple[str, str]:
     return b64encode(body).decode("ascii"), "base64"
 
 
-def _shown(properties: BasicProperties) -> object:
+def shown_properties(properties: BasicProperties) -> object:
     """Those that there are; none is an empty list, as RabbitMQ has it."""
     found: dict[str, object] = {
         name: value for name in (*_NUMBERS, *_TEXTS) if (value := getattr(properties, name)) is not None

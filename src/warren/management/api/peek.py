@@ -1,0 +1,161 @@
+"""Looking into a queue without touching it: nothing is handed out, requeued or marked."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from warren.limits import HTTP_GOT_SIZE_MAX, LISTED_PER_TURN, PEEKED_MAX, PEEKED_PER_REQUEST_MAX
+from warren.management.api.messages import encoded_body, readable_queue, shown_properties
+from warren.management.asking import asking
+from warren.management.managed import Managed
+from warren.management.matching import Condition, ConditionError, conditions
+from warren.management.replies import bad_request, reply
+from warren.model.message import Message
+from warren.queues.classic import ClassicQueue
+from warren.session.channel import Channel
+from warren.session.connection import Connection
+
+_COUNT = 50
+_TRUNCATE = 50_000
+_READY = "ready"
+_UNACKNOWLEDGED = "unacknowledged"
+
+
+@dataclass(slots=True)
+class _Look:
+    """What is asked for, and what was found so far."""
+
+    queue: ClassicQueue
+    first: int
+    count: int
+    truncate: int
+    conditions: list[Condition]
+    now: int
+    found: list[dict[str, object]]
+    examined: int = 0
+    octets: int = 0
+
+    @property
+    def is_enough(self) -> bool:
+        """True if no more is to be looked at for this answer."""
+        return (
+            len(self.found) >= self.count
+            or self.examined >= PEEKED_PER_REQUEST_MAX
+            or self.octets >= HTTP_GOT_SIZE_MAX
+        )
+
+    def examine(self, message: Message, more: dict[str, object]) -> None:
+        """Note `message`, with `more` of it, if it fits."""
+        self.examined += 1
+        if all(condition.fits(message) for condition in self.conditions):
+            self.octets += min(message.body_size, self.truncate)
+            self.found.append(_view(message, self.truncate, self.now) | more)
+
+
+async def peek(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Some messages of a queue, in order, and from which place on to go on looking: null at its end.
+
+    state: ready, or unacknowledged; from: a place; count; truncate: octets of each body; match: conditions.
+    """
+    asks = asking(request, node)
+    state = request.query.get("state", _READY)
+    try:
+        look = _Look(
+            queue=readable_queue(asks, request.match_info["queue"]),
+            first=_number(request, "from", 0, 1 << 62),
+            count=_number(request, "count", _COUNT, PEEKED_MAX),
+            truncate=_number(request, "truncate", _TRUNCATE, HTTP_GOT_SIZE_MAX),
+            conditions=conditions(request.query.getall("match", [])),
+            now=node.now(),
+            found=[],
+        )
+    except ConditionError as error:
+        raise bad_request(str(error)) from None
+    if state == _READY:
+        after = await _ready(look)
+    elif state == _UNACKNOWLEDGED:
+        after = await _unacknowledged(look, node)
+    else:
+        raise bad_request(f"state is {_READY} or {_UNACKNOWLEDGED}, not '{state}'")
+    return reply({"messages": look.found, "next": after, "examined": look.examined})
+
+
+async def _ready(look: _Look) -> int | None:
+    place = look.first
+    while not look.queue.is_deleted:
+        peeked = look.queue.peek(place, LISTED_PER_TURN)
+        for each in peeked:
+            if look.is_enough:
+                return place
+            place = each.place + 1
+            more = {"state": _READY, "place": each.place, "attempts": each.attempts}
+            look.examine(each.message, more)
+        if len(peeked) < LISTED_PER_TURN:
+            return None
+        await asyncio.sleep(0)
+    return None
+
+
+async def _unacknowledged(look: _Look, node: Managed) -> int | None:
+    """In the order of connections and channels: a place is how many stand before."""
+    place = 0
+    for connection, channel in list(_channels(node, look.queue)):
+        for tag, delivery in channel.subscriber.unacked.tagged():
+            if delivery.queue is not look.queue:
+                continue
+            place += 1
+            if place <= look.first:
+                continue
+            if look.is_enough:
+                return place - 1
+            consumer = delivery.consumer
+            more = {
+                "state": _UNACKNOWLEDGED,
+                "place": place - 1,
+                "attempts": delivery.attempts + 1,
+                "held_for_ms": max(look.now - delivery.delivered_at, 0) if delivery.delivered_at else None,
+                "holder": {
+                    "connection": connection.peer.name,
+                    "channel": channel.number,
+                    "consumer_tag": consumer.tag if consumer is not None else None,
+                    "delivery_tag": tag,
+                    "user": connection.login.user if connection.login is not None else None,
+                },
+            }
+            look.examine(look.queue.whole(delivery), more)
+        await asyncio.sleep(0)
+    return None
+
+
+def _channels(node: Managed, queue: ClassicQueue) -> Iterator[tuple[Connection, Channel]]:
+    for connection in node.server.connections:
+        if connection.domain is not None and connection.domain.vhost.name == queue.vhost_name:
+            for channel in connection.channels.values():
+                yield connection, channel
+
+
+def _view(message: Message, truncate: int, now: int) -> dict[str, object]:
+    payload, encoding = encoded_body(message.body[:truncate], "auto")
+    return {
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "properties": shown_properties(message.properties()),
+        "payload": payload,
+        "payload_encoding": encoding,
+        "payload_bytes": message.body_size,
+        "is_truncated": message.body_size > truncate,
+        "is_persistent": message.is_persistent,
+        "published_at": message.published_at,
+        "age_ms": max(now - message.published_at, 0),
+    }
+
+
+def _number(request: web.Request, name: str, default: int, most: int) -> int:
+    text = request.query.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdecimal() or len(text) > 20 or int(text) > most:
+        raise bad_request(f"{name} is a number up to {most}, not '{text[:40]}'")
+    return int(text)

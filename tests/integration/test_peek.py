@@ -1,0 +1,135 @@
+"""Looking into a queue over HTTP, as clients publish to it and hold messages of it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pika
+import pytest
+from tests.integration.api import get
+from tests.integration.process import Broker, broker
+
+COUNT = 500
+PERSISTENT = 2
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
+        yield node
+
+
+@pytest.fixture
+def channel(node: Broker) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("work", durable=True)
+        channel.confirm_delivery()
+        yield channel
+        channel.queue_delete("work")
+
+
+def peek(node: Broker, queue: str = "work", **query: object) -> dict[str, Any]:
+    path = f"/api/warren/queues/%2F/{quote(queue, safe='')}/messages?{urlencode(query, doseq=True)}"
+    status, body = get(node, path)
+    assert status == 200, body
+    answer: dict[str, Any] = json.loads(body)
+    return answer
+
+
+def publish(channel: Any, count: int = COUNT) -> None:
+    for number in range(count):
+        properties = pika.BasicProperties(
+            delivery_mode=PERSISTENT, headers={"tenant": f"t{number % 3}"}, message_id=f"m{number}"
+        )
+        channel.basic_publish("", "work", json.dumps({"number": number}), properties)
+
+
+def seen(answer: dict[str, Any]) -> list[int]:
+    return [json.loads(message["payload"])["number"] for message in answer["messages"]]
+
+
+def test_pages_show_every_message_and_leave_each_as_it_was(node: Broker, channel: Any) -> None:
+    publish(channel)
+    found: list[int] = []
+    after: int | None = 0
+    while after is not None:
+        answer = peek(node, **{"from": after, "count": 70})
+        found += seen(answer)
+        after = answer["next"]
+    assert found == list(range(COUNT))
+    first = peek(node, count=1)["messages"][0]
+    assert first["properties"]["message_id"] == "m0"
+    assert first["properties"]["headers"] == {"tenant": "t0"}
+    assert (first["state"], first["attempts"], first["is_persistent"]) == ("ready", 0, True)
+    for number in range(COUNT):
+        method, _, body = channel.basic_get("work")
+        assert not method.redelivered
+        assert json.loads(body) == {"number": number}
+
+
+def test_only_what_fits_is_shown(node: Broker, channel: Any) -> None:
+    publish(channel, 100)
+    answer = peek(node, match=["headers.tenant=t1", "body.number>=50"])
+    assert seen(answer) == [number for number in range(50, 100) if number % 3 == 1]
+    assert (answer["next"], answer["examined"]) == (None, 100)
+
+
+def test_what_is_handed_out_is_shown_with_its_holder(node: Broker, channel: Any) -> None:
+    publish(channel, 5)
+    method, _, _ = channel.basic_get("work")
+    channel.basic_nack(method.delivery_tag)
+    held, _, _ = channel.basic_get("work")
+    assert held.redelivered
+    assert seen(peek(node)) == [1, 2, 3, 4]
+    answer = peek(node, state="unacknowledged")
+    assert seen(answer) == [0]
+    message = answer["messages"][0]
+    assert message["attempts"] == 2
+    assert message["holder"]["user"] == "guest"
+    assert message["holder"]["channel"] == channel.channel_number
+    assert message["holder"]["delivery_tag"] == held.delivery_tag
+    channel.basic_ack(held.delivery_tag)
+    channel.queue_declare("work", passive=True)
+    assert peek(node, state="unacknowledged")["messages"] == []
+
+
+def test_long_bodies_are_cut_and_binary_ones_are_base64(node: Broker, channel: Any) -> None:
+    channel.basic_publish("", "work", b"\xff" * 1000)
+    message = peek(node, truncate=6)["messages"][0]
+    assert (message["payload"], message["payload_encoding"]) == ("////////", "base64")
+    assert (message["payload_bytes"], message["is_truncated"]) == (1000, True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["count=x", "count=1001", "from=-1", "state=gone", "match=colour%3Dred", "match=x", "truncate=1e3"],
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(node: Broker, channel: Any, query: str) -> None:
+    status, body = get(node, f"/api/warren/queues/%2F/work/messages?{query}")
+    assert status == 400
+    assert json.loads(body)["reason"]
+
+
+def test_a_queue_that_is_not_there_is_not_found(node: Broker) -> None:
+    assert get(node, "/api/warren/queues/%2F/none/messages")[0] == 404
+
+
+def test_what_is_on_the_disk_only_is_shown_too(tmp_path: Path) -> None:
+    size, count = 65_536, 600
+    with (
+        broker("--data-dir", str(tmp_path)) as node,
+        pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection,
+    ):
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("large", durable=True)
+        for number in range(count):
+            body = b"%08d" % number * (size // 8)
+            channel.basic_publish("", "large", body, pika.BasicProperties(delivery_mode=PERSISTENT))
+        last = peek(node, "large", **{"from": count - 1, "truncate": 8})
+        assert [message["payload"] for message in last["messages"]] == [f"{count - 1:08}"]
+        answer = peek(node, "large", match="body~00000599", truncate=8)
+        assert (answer["examined"], len(answer["messages"])) == (count, 1)
