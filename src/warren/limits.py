@@ -235,3 +235,19 @@ SESSION_IDLE_MS = 28_800_000
 LIVE_STREAMS_MAX = 1_000
 # Answers that one stream follows: a page of the web interface looks at some four.
 LIVE_PATHS_MAX = 16
+# What is counted is sampled so often: RabbitMQ's collect_statistics_interval.
+SAMPLE_INTERVAL_MS = 5_000
+# And samples are kept for so long: RabbitMQ's sample_retention_policies, "basic".
+SAMPLE_RETENTION_MS = 600_000
+# Of virtual hosts and the node, a sample each minute is kept for longer.
+SAMPLE_COARSE_STEP_MS = 60_000
+# And they are for eight hours, in 100 KB each.
+SAMPLES_COARSE_MAX = 480
+# Samples of all objects together, some 100 octets each: 40 MB. Of many that are busy each has fewer.
+SAMPLES_MAX = 400_000
+# But what makes a rate.
+SAMPLES_OF_ONE_MIN = 2
+# Objects that are sampled in one turn of the loop: a millisecond at most.
+SAMPLED_PER_TURN = 128
+# Samples of a number that one request may ask for, as RabbitMQ; a page with 500 queues asks often.
+SAMPLES_SHOWN_MAX = 500

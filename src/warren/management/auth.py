@@ -129,6 +129,12 @@ def check_owner(request: web.Request, owner: str) -> None:
     _check(is_administrator(user) or user.name == owner, _NOT_OF_OBJECT)
 
 
+def check_visible(request: web.Request, owner: str) -> None:
+    """Refuse who is neither `owner`, whose object it is, nor sees what others do."""
+    user = user_of(request)
+    _check(is_monitor(user) or user.name == owner, _NOT_OF_OBJECT)
+
+
 def login_vhosts(node: Managed, user: User) -> list[str]:
     """The virtual hosts whose contents are shown to `user`: all to administrators."""
     if is_administrator(user):

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from warren.flow.alarms import Alarms
+from warren.management.samples import Sampler
 from warren.management.sessions import Sessions
 from warren.metadata.definitions_import import PasswordHasher
 from warren.metadata.machine import Metadata
@@ -51,6 +52,10 @@ class Managed:
     hash_password: PasswordHasher
     server: Server
     alarms: Alarms
+    sampler: Sampler
+    # Where it keeps what survives, and what it was configured with; empty without.
+    data_directory: str
+    config_files: tuple[str, ...]
     vhosts: Callable[[], list[VhostView]]
     # Starts a virtual host that exists, if it is down; answers what is in the way, if anything.
     start_vhost: Callable[[str], Awaitable[str]]

@@ -7,8 +7,8 @@ from aiohttp import web
 
 from warren import __version__
 from warren.flow.alarms import Resource
-from warren.management.api.overview import totals
 from warren.management.managed import Managed, VhostView
+from warren.management.views.overview import totals
 from warren.session.greeting import COMPATIBLE_VERSION
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"

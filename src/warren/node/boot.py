@@ -19,7 +19,9 @@ from warren import __version__
 from warren.errors import ConnectionForced
 from warren.flow.alarms import Alarms
 from warren.management.app import HttpServer
+from warren.management.figures import Figures
 from warren.management.managed import ListenerView, Managed
+from warren.management.samples import Sampler
 from warren.management.sessions import Sessions
 from warren.node import listening, settings
 from warren.node.broker import Broker, hash_with_salt
@@ -28,6 +30,7 @@ from warren.node.config_file import ConfigError
 from warren.node.journaling import Journaling
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
 from warren.node.refusal import BootRefused, NodeFailed
+from warren.node.sampling import Sampling
 from warren.runtime.clock import Clock
 from warren.runtime.collector import Collector
 from warren.runtime.folder import Folder, FolderRefused
@@ -101,13 +104,20 @@ class Node:
         self._listeners: list[Listener] = []
         alarms = Alarms(self.broker.server.block)
         self._monitors = _monitors(alarms, self._clock, self._folder, self.broker.tree.press)
+        server = self.broker.server
+        figures = Figures(server, alarms)
+        sampler = Sampler(server, self.broker.metadata, figures.row)
+        self._sampling = Sampling(sampler, self._clock, server.later)
         self._managed = Managed(
             node_name=self.broker.name,
             first_cluster_name=self.broker.cluster_name,
             metadata=self.broker.metadata,
             proposals=self.broker.proposals,
             hash_password=hash_with_salt,
-            server=self.broker.server,
+            server=server,
+            sampler=sampler,
+            data_directory=str(self._folder.path) if self._folder is not None else "",
+            config_files=(),
             alarms=alarms,
             vhosts=self.broker.tree.views,
             start_vhost=self.broker.tree.start,
@@ -149,6 +159,7 @@ class Node:
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
         await self._start_http("http", settings.MANAGEMENT_HOST, settings.MANAGEMENT_PORT)
         await self._start_http("http/prometheus", settings.PROMETHEUS_HOST, settings.PROMETHEUS_PORT)
+        self._sampling.begin()
         self._collector.begin()
         self._periodic.append(Periodic(asyncio.get_running_loop(), _COLLECTOR_S, self._collector.look))
 
@@ -180,6 +191,7 @@ class Node:
         for periodic in self._periodic:
             periodic.stop()
         self._monitors.stop()
+        self._sampling.stop()
         self._turn.deadlines.stop()
         await self.broker.close()
         if self._journaling is not None:

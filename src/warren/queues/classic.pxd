@@ -18,12 +18,13 @@ cdef class ClassicQueue(Queue):
     # What a publish to a waiting consumer looks at comes first, so that it lies together.
     cdef Consumer _sole
     cdef readonly int64_t published_count
-    cdef readonly int64_t delivered_count
+    cdef readonly int64_t delivered_no_ack_count
+    cdef public bint is_moved
     cdef bint _refuses
-    cdef readonly bint is_deleted
     cdef Ready _ready
     cdef readonly int64_t unacked_count
     cdef readonly int64_t unacked_octets
+    cdef readonly int64_t delivered_count
     cdef readonly int64_t acknowledged_count
     cdef readonly int64_t redelivered_count
     cdef ConsumerSet _consumers
@@ -32,7 +33,7 @@ cdef class ClassicQueue(Queue):
     cdef int64_t _octets_max
     cdef QueueHost _host
     cdef int64_t _wake_when
-    cdef int64_t _used_at
+    cdef readonly int64_t used_at
     cdef int64_t _expires_ms
     cdef int64_t _attempts_max
     cdef HandedOut _handed_out
@@ -41,6 +42,12 @@ cdef class ClassicQueue(Queue):
     cdef readonly object settings
     cdef public object owner
     cdef public bint is_auto_delete
+    cdef readonly bint is_deleted
+    cdef public int64_t risen_count
+    cdef readonly int64_t got_count
+    cdef readonly int64_t got_no_ack_count
+    cdef readonly int64_t got_empty_count
+    cdef public object history
 
     @cython.locals(consumer=Consumer)
     cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
@@ -51,7 +58,7 @@ cdef class ClassicQueue(Queue):
     @cython.locals(ready=Ready, consumer=Consumer)
     cpdef pump(self)
     @cython.locals(delivery=Delivery, handed_out=HandedOut)
-    cpdef Delivery get(self)
+    cpdef Delivery get(self, bint no_ack=*)
     cpdef acknowledge(self, Delivery delivery)
     @cython.locals(deadline=int64_t)
     cpdef requeue(self, Delivery delivery)
@@ -62,6 +69,7 @@ cdef class ClassicQueue(Queue):
     cdef _hand_out(self, Consumer consumer, Delivery delivery)
     cdef _count_out(self, Delivery delivery)
     cdef _count_back(self, Delivery delivery)
+    cdef _move(self)
     @cython.locals(ready=Ready)
     cdef bint _is_full_for(self, Message message) except -1
     @cython.locals(ready=Ready, delivery=Delivery)

@@ -34,9 +34,11 @@ class ClassicQueue(Queue):
 
     __slots__ = (
         "_attempts_max", "_consumers", "_expires_ms", "_handed_out", "_host", "_length_max", "_octets_max",
-        "_ready", "_refuses", "_sole", "_ttl_ms", "_used_at", "_wake_when", "acknowledged_count",
-        "delivered_count", "is_auto_delete", "is_deleted", "name", "owner", "published_count",
-        "redelivered_count", "settings", "unacked_count", "unacked_octets", "vhost_name",
+        "_ready", "_refuses", "_sole", "_ttl_ms", "_wake_when", "acknowledged_count",
+        "delivered_count", "delivered_no_ack_count", "got_count", "got_empty_count", "got_no_ack_count",
+        "history", "is_auto_delete", "is_deleted", "is_moved", "name", "owner", "published_count",
+        "redelivered_count", "risen_count", "settings", "unacked_count", "unacked_octets", "used_at",
+        "vhost_name",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
@@ -49,12 +51,23 @@ class ClassicQueue(Queue):
         self.is_deleted = False
         self.unacked_count = 0
         self.unacked_octets = 0
+        # True when the host knows that its numbers have changed.
+        self.is_moved = False
+        # All that came; and how many of them were dead letters, which nobody has published here.
         self.published_count = 0
+        self.risen_count = 0
+        # As in `Counters`.
         self.delivered_count = 0
+        self.delivered_no_ack_count = 0
+        self.got_count = 0
+        self.got_no_ack_count = 0
+        self.got_empty_count = 0
         self.redelivered_count = 0
         self.acknowledged_count = 0
+        # Whoever samples its numbers keeps them here, so that they go with it.
+        self.history: object = None
         self._host = host
-        self._used_at = host.now
+        self.used_at = host.now
         # The earliest time that the host was asked to wake this queue at; _NONE: it was not.
         self._wake_when = _NONE
         self._consumers = ConsumerSet(is_single_active=settings.single_active_consumer)
@@ -104,6 +117,29 @@ class ClassicQueue(Queue):
         return self._ready.paged_count()
 
     @property
+    def kept_count(self) -> int:
+        """How many of its messages would survive a restart, ready or not settled."""
+        return self._ready.kept_count()
+
+    @property
+    def kept_octets(self) -> int:
+        """The octets of the bodies of these."""
+        return self._ready.kept_octets()
+
+    @property
+    def head_timestamp(self) -> int | None:
+        """The property `timestamp` of the first ready message; None without it."""
+        if not self._ready.count:
+            return None
+        message = self._ready.first()
+        return message.properties().timestamp
+
+    @property
+    def active_consumer(self) -> Consumer | None:
+        """The one that gets messages, where only one does."""
+        return self._consumers.active
+
+    @property
     def message_count(self) -> int:
         """How many messages are ready."""
         return self._ready.count
@@ -133,7 +169,7 @@ class ClassicQueue(Queue):
         """True if nobody uses it, and it is to end when it was used and is not any more."""
         if self._consumers.count:
             return False
-        is_expired = self._expires_ms >= 0 and self._used_at + self._expires_ms <= self._host.now
+        is_expired = self._expires_ms >= 0 and self.used_at + self._expires_ms <= self._host.now
         return self.is_auto_delete or is_expired
 
     def consumers(self) -> Iterator[Consumer]:
@@ -143,6 +179,8 @@ class ClassicQueue(Queue):
     def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
         """Hand `message` to a consumer, or keep it; REFUSED by a full queue that was told to."""
         self.published_count += 1
+        if not self.is_moved:
+            self._move()
         if self._refuses and self._is_full_for(message):
             if self.settings.overflow is Overflow.REJECT_PUBLISH_DLX:
                 self._bury(message, "maxlen")
@@ -153,7 +191,7 @@ class ClassicQueue(Queue):
         if consumer is None:
             self._keep(message)
         elif consumer.no_ack:
-            self.delivered_count += 1
+            self.delivered_no_ack_count += 1
             consumer.deliver_message(message, False)
             return _ACCEPTED
         else:
@@ -190,19 +228,31 @@ class ClassicQueue(Queue):
             if consumer is None:
                 return
             if consumer.no_ack and ready.is_fresh():
-                self.delivered_count += 1
+                self.delivered_no_ack_count += 1
+                if not self.is_moved:
+                    self._move()
                 consumer.deliver_message(ready.pop_message(), False)
             else:
                 self._hand_out(consumer, ready.pop(self))
 
-    def get(self) -> Delivery | None:
+    def get(self, no_ack: bool = False) -> Delivery | None:
         """The first ready message, handed out without a consumer (basic.get); None when nothing is ready."""
-        self._used_at = self._host.now
+        self.used_at = self._host.now
+        if not self.is_moved:
+            self._move()
         if self._wake_when >= 0 and self._wake_when <= self._host.now:
             self.expire()
         if not self._ready.count:
+            self.got_empty_count += 1
             return None
         delivery = self._ready.pop(self)
+        if delivery.attempts:
+            self.redelivered_count += 1
+        if no_ack:
+            self.got_no_ack_count += 1
+            self._ready.settled(delivery)
+            return delivery
+        self.got_count += 1
         self._count_out(delivery)
         handed_out = self._handed_out
         if handed_out is not None and self.unacked_octets > handed_out.stores.queue_memory_max:
@@ -258,14 +308,16 @@ class ClassicQueue(Queue):
     def add_consumer(self, consumer: Consumer) -> None:
         """Let `consumer`, which was checked, take part."""
         self._consumers.add(consumer)
+        self._host.consumer_count += 1
         self.pump()
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """Forget `consumer`; what it has unsettled stays with its channel. An unused queue may go."""
         if not self._consumers.remove(consumer):
             return
+        self._host.consumer_count -= 1
         self._sole = None
-        self._used_at = self._host.now
+        self.used_at = self._host.now
         if self._consumers.count:
             self.pump()
         elif self.is_auto_delete:
@@ -284,11 +336,13 @@ class ClassicQueue(Queue):
 
     def touch(self) -> None:
         """It was declared again: x-expires starts anew."""
-        self._used_at = self._host.now
+        self.used_at = self._host.now
 
     def purge(self) -> int:
         """Forget what is ready; answers how many messages that were."""
         count = self._ready.count
+        if count and not self.is_moved:
+            self._move()
         self._ready.clear()
         return count
 
@@ -299,9 +353,11 @@ class ClassicQueue(Queue):
         self._host.wake_at(self, _NONE)
         for consumer in self._consumers:
             self._consumers.remove(consumer)
+            self._host.consumer_count -= 1
             consumer.cancelled()
         count = self.purge()
         self._ready.forget()
+        self._host.moved.pop(self, None)
         return count
 
     def expire(self) -> None:
@@ -314,8 +370,10 @@ class ClassicQueue(Queue):
             message = self._ready.pop_expired(now, self._ttl_ms)
             if message is None:
                 break
+            if not self.is_moved:
+                self._move()
             self._bury(message, "expired")
-        if self._expires_ms >= 0 and self.is_unused and self._used_at + self._expires_ms <= now:
+        if self._expires_ms >= 0 and self.is_unused and self.used_at + self._expires_ms <= now:
             self._host.delete_queue(self)
         else:
             self._schedule()
@@ -325,13 +383,16 @@ class ClassicQueue(Queue):
         return make_level(0) if priority_max is None else PriorityReady(priority_max, make_level)
 
     def _hand_out(self, consumer: Consumer, delivery: Delivery) -> None:
+        if delivery.attempts:
+            self.redelivered_count += 1
         if consumer.no_ack:
-            self.delivered_count += 1
-            if delivery.attempts:
-                self.redelivered_count += 1
+            self.delivered_no_ack_count += 1
+            if not self.is_moved:
+                self._move()
             consumer.deliver_message(delivery.message, delivery.attempts > 0)
             self._ready.settled(delivery)
             return
+        self.delivered_count += 1
         self._count_out(delivery)
         delivery.consumer = consumer
         consumer.deliver(delivery)
@@ -341,15 +402,21 @@ class ClassicQueue(Queue):
             handed_out.shrink()
 
     def _count_out(self, delivery: Delivery) -> None:
-        self.delivered_count += 1
         self.unacked_count += 1
         self.unacked_octets += delivery.octets
-        if delivery.attempts:
-            self.redelivered_count += 1
+        if not self.is_moved:
+            self._move()
 
     def _count_back(self, delivery: Delivery) -> None:
         self.unacked_count -= 1
         self.unacked_octets -= delivery.octets
+        if not self.is_moved:
+            self._move()
+
+    def _move(self) -> None:
+        """Have the host know that its numbers change, once for as long as nobody looks at them."""
+        self.is_moved = True
+        self._host.moved[self] = None
 
     def _is_full_for(self, message: Message) -> bool:
         """True if `message` would be one too many."""
@@ -368,6 +435,8 @@ class ClassicQueue(Queue):
             or (self._octets_max >= 0 and ready.octets > self._octets_max)
         ):
             self._host.work += 1
+            if not self.is_moved:
+                self._move()
             self._bury(ready.drop(), "maxlen")
 
     def _bury(self, message: Message, reason: str) -> None:
@@ -394,7 +463,7 @@ class ClassicQueue(Queue):
         """Be woken for the next message that expires, and for the queue's own end."""
         when = self._ready.deadline(self._ttl_ms)
         if self._expires_ms >= 0 and self.is_unused:
-            unused_until = self._used_at + self._expires_ms
+            unused_until = self.used_at + self._expires_ms
             when = unused_until if when < 0 or unused_until < when else when
         if when >= 0:
             self._wake_when = when

@@ -26,6 +26,10 @@ cdef class KeptReady(Ready):
     cdef Ring _recent
     cdef uint64_t _recent_base
     cdef uint64_t _redelivered_below
+    cdef Py_ssize_t _kept_count
+    cdef int64_t _kept_octets
+    cdef Py_ssize_t _spilled_count
+    cdef int64_t _spilled_octets
 
     @cython.locals(delivery=Delivery)
     cpdef Delivery pass_by(self, Message message, Queue queue)
@@ -35,7 +39,7 @@ cdef class KeptReady(Ready):
     cpdef Message pop_message(self)
     @cython.locals(message=Message, position=uint64_t)
     cpdef Message drop(self)
-    @cython.locals(delivery=Delivery, end=uint64_t, paged=PagedRow, recent=Ring)
+    @cython.locals(delivery=Delivery, end=uint64_t, paged=PagedRow, recent=Ring, octets=int64_t)
     cpdef clear(self)
     @cython.locals(stored=StoredMessage)
     cpdef Message whole(self, Message message)
@@ -78,8 +82,9 @@ cdef class KeptReady(Ready):
     cdef StoredMessage _spill(self, Message message)
     @cython.locals(stored=StoredMessage)
     cdef _unspill(self, Message message)
-    @cython.locals(message=Message, place=Py_ssize_t)
-    cdef _clear_ring(self, Ring ring, uint64_t base)
+    cdef _forget_row(self, Py_ssize_t count, int64_t octets)
+    @cython.locals(message=Message, place=Py_ssize_t, octets=int64_t)
+    cdef int64_t _clear_ring(self, Ring ring, uint64_t base) except -1
     @cython.locals(paged=PagedRow, positions=Column, locations=Column, place=Py_ssize_t)
     cpdef restore(self, int level, object found, int64_t ttl_ms)
     cdef _note_deadlines(self, object found, int64_t ttl_ms)

@@ -42,7 +42,10 @@ class KeptReady(Ready):
     `lane` is None for a queue that is not durable: its messages may go to the disk, and none survives.
     """
 
-    __slots__ = ("_kept", "_lane", "_paged", "_recent", "_recent_base", "_redelivered_below", "_stores")
+    __slots__ = (
+        "_kept", "_kept_count", "_kept_octets", "_lane", "_paged", "_recent", "_recent_base",
+        "_redelivered_below", "_spilled_count", "_spilled_octets", "_stores",
+    )  # fmt: skip
 
     def __init__(self, stores: Stores, lane: Lane | None) -> None:
         super().__init__()
@@ -50,6 +53,11 @@ class KeptReady(Ready):
         self._lane = stores.no_lane if lane is None else lane
         # The flag of messages that are kept; 0 if none are.
         self._kept = _PERSISTENT if lane is not None else 0
+        # Of the messages that are kept, and of the transient ones that are on the disk, and their bodies.
+        self._kept_count = 0
+        self._kept_octets = 0
+        self._spilled_count = 0
+        self._spilled_octets = 0
         # None while it does not page.
         self._paged: PagedRow | None = None
         self._recent: Ring | None = None
@@ -60,6 +68,14 @@ class KeptReady(Ready):
     def paged_count(self) -> int:
         """How many of its messages are on the disk only."""
         return 0 if self._paged is None else self._paged.count
+
+    def kept_count(self) -> int:
+        """How many messages would survive a restart: ready ones, and those handed out and not settled."""
+        return self._kept_count
+
+    def kept_octets(self) -> int:
+        """The octets of the bodies of these."""
+        return self._kept_octets
 
     def pass_by(self, message: Message, queue: Queue) -> Delivery:
         """`message` goes out of `queue` without having waited; only while nothing is ready."""
@@ -125,6 +141,8 @@ class KeptReady(Ready):
     def settled(self, delivery: Delivery) -> None:
         """`delivery`, taken out before, will not come back."""
         self._release(delivery.message, delivery.position)
+        if delivery.message.flags & _LIGHT:
+            self._kept_octets -= delivery.octets
 
     def confirm(self, confirmation: Confirmation, sequence: int) -> None:
         """Have `confirmation` told when everything that was pushed, or passed by, is on the disk."""
@@ -148,17 +166,20 @@ class KeptReady(Ready):
 
     def clear(self) -> None:
         """Forget every message."""
+        octets = self.octets
         if self._returned:
             for delivery in self._returned.values():
+                octets -= delivery.octets
                 self.settled(delivery)
-        self._clear_ring(self._places, self._base)
+        octets -= self._clear_ring(self._places, self._base)
         end = self._end()
         paged, recent = self._paged, self._recent
         if paged is not None and recent is not None:
             if paged.count:
                 self._stores.persistent.finish(self._lane, paged.first_position(), paged.end())
                 self._stores.discard(paged)
-            self._clear_ring(recent, self._recent_base)
+            octets -= self._clear_ring(recent, self._recent_base)
+            self._forget_row(paged.count, octets)
             self._end_paging()
         Ready.clear(self)
         self._base = end
@@ -185,6 +206,8 @@ class KeptReady(Ready):
             paged.append(positions.get(place), locations.get(place))
         self.count = found.count
         self.octets = found.octets
+        self._kept_count = found.count
+        self._kept_octets = found.octets
         self._note_deadlines(found, ttl_ms)
         self._refill()
 
@@ -192,6 +215,7 @@ class KeptReady(Ready):
 
     def _read(self, location: int) -> Message:
         """The message at `location`. ConnectionForced if it cannot be read."""
+        self._stores.read_count += 1
         try:
             read = self._stores.store_of(location).reader().read(location)
         except OSError:
@@ -296,6 +320,7 @@ class KeptReady(Ready):
             if message is None:
                 # Whoever looks after the disk was told: this queue will be built anew.
                 return
+            stores.read_count += 1
             paged.pass_first()
             while self._base + places.count < position:
                 places.append(None)
@@ -364,11 +389,17 @@ class KeptReady(Ready):
 
     def _keep(self, message: Message, position: int) -> None:
         stored: StoredMessage = message  # type: ignore[assignment]
+        self._kept_count += 1
+        self._kept_octets += body_size_of(message)
+        self._stores.write_count += 1
         self._stores.persistent.append(stored, self._lane, position)
 
     def _release(self, message: Message, position: int) -> None:
         if message.flags & self._kept:
             stored: StoredMessage = message  # type: ignore[assignment]
+            self._kept_count -= 1
+            # Of one that is light, `settled` knows better.
+            self._kept_octets -= body_size_of(message)
             if message.flags & _LIGHT:
                 self._stores.persistent.release_at(stored.location, self._lane, position)
             else:
@@ -379,6 +410,9 @@ class KeptReady(Ready):
     def _spill(self, message: Message) -> StoredMessage:
         """A copy of the transient `message` that is going to the disk."""
         stored = spilled(message)
+        self._spilled_count += 1
+        self._spilled_octets += body_size_of(message)
+        self._stores.write_count += 1
         self._stores.transient.append(stored, self._stores.no_lane, 0)
         return stored
 
@@ -387,12 +421,25 @@ class KeptReady(Ready):
         stored: StoredMessage = message  # type: ignore[assignment]
         self._stores.transient.release(stored, self._stores.no_lane, 0)
         stored.flags &= ~_SPILLED
+        self._spilled_count -= 1
+        self._spilled_octets -= body_size_of(message)
 
-    def _clear_ring(self, ring: Ring, base: int) -> None:
+    def _forget_row(self, count: int, octets: int) -> None:
+        """The row, `count` messages of `octets` octets, is gone; all that was spilled was in it."""
+        self._kept_count -= count - self._spilled_count
+        self._kept_octets -= octets - self._spilled_octets
+        self._spilled_count = 0
+        self._spilled_octets = 0
+
+    def _clear_ring(self, ring: Ring, base: int) -> int:
+        """Release what is in `ring`; answers the octets of the bodies."""
+        octets = 0
         for place in range(ring.count):
             message: Message = ring.get(place)  # type: ignore[assignment]
             if message is not None:
+                octets += body_size_of(message)
                 self._release(message, base + place)
+        return octets
 
     def _note_deadlines(self, found: Found, ttl_ms: int) -> None:
         """Know of the messages that were `found` and expire by themselves."""

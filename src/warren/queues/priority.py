@@ -139,6 +139,14 @@ class PriorityReady(Ready):
         """How many messages of all priorities are on the disk only."""
         return sum(level.paged_count() for level in self._levels if level is not None)
 
+    def kept_count(self) -> int:
+        """How many messages of all priorities would survive a restart."""
+        return sum(level.kept_count() for level in self._levels if level is not None)
+
+    def kept_octets(self) -> int:
+        """The octets of the bodies of these."""
+        return sum(level.kept_octets() for level in self._levels if level is not None)
+
     def shrink(self) -> None:
         """Page out what is more than the queue may have in memory now."""
         for level in self._levels:

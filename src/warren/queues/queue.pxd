@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from warren.model.confirmation cimport Confirmation
+from warren.model.counters cimport Counters
 from warren.model.message cimport Message, body_size_of
 
 
@@ -31,9 +32,11 @@ cdef class Delivery:
 @cython.locals(delivery=Delivery)
 cpdef Delivery new_delivery(Queue queue, Message message, uint64_t position)
 
-cdef class QueueHost:
+cdef class QueueHost(Counters):
     cdef public int64_t now
     cdef public int64_t work
+    cdef public dict moved
+    cdef public Py_ssize_t consumer_count
 
     cpdef dead_letter(self, Queue queue, Message message, str reason)
     cpdef wake_at(self, Queue queue, int64_t when)
@@ -41,7 +44,7 @@ cdef class QueueHost:
 
 cdef class Queue:
     cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
-    cpdef Delivery get(self)
+    cpdef Delivery get(self, bint no_ack=*)
     cpdef acknowledge(self, Delivery delivery)
     cpdef requeue(self, Delivery delivery)
     cpdef reject(self, Delivery delivery)

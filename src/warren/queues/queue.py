@@ -6,6 +6,7 @@ routing the dead, waking up later, and being deleted.
 """
 
 from warren.model.confirmation import Confirmation
+from warren.model.counters import Counters
 from warren.model.message import Message, body_size_of
 
 # What `publish` answers.
@@ -86,17 +87,28 @@ class Peeked:
         self.attempts = attempts
 
 
-class QueueHost:
-    """Port: what a queue needs from the virtual host that it lives in."""
+class QueueHost(Counters):
+    """Port: what a queue needs from the virtual host that it lives in, which counts what all channels do."""
 
-    __slots__ = ("now", "work")
+    __slots__ = ("consumer_count", "moved", "now", "work")
 
     def __init__(self, now: int) -> None:
+        super().__init__()
         # What the turn that is going on has done beside obeying frames one by one, in frames: copies of a
         # message, deliveries settled at once, methods that take long. Whoever begins a turn sets it to 0.
         self.work = 0
         # Unix time in milliseconds, as of the read or the timer that is being handled.
         self.now = now
+        # Consumers of all its queues.
+        self.consumer_count = 0
+        # The queues whose numbers have changed since somebody took this: idle ones cost who samples nothing.
+        self.moved: dict[Queue, None] = {}
+
+    def take_moved(self) -> "list[Queue]":
+        """The queues whose numbers have changed since this was asked last."""
+        moved = list(self.moved)
+        self.moved = {}
+        return moved
 
     def dead_letter(self, queue: "Queue", message: Message, reason: str) -> None:
         """`message` died in `queue`, which has a dead-letter exchange, for `reason`."""
@@ -127,8 +139,11 @@ class Queue:
         """
         raise NotImplementedError
 
-    def get(self) -> Delivery | None:
-        """The first ready message, handed out; None when nothing is ready (basic.get)."""
+    def get(self, no_ack: bool = False) -> Delivery | None:
+        """The first ready message, handed out; None when nothing is ready (basic.get).
+
+        With `no_ack` it is done with.
+        """
         raise NotImplementedError
 
     def acknowledge(self, delivery: Delivery) -> None:

@@ -32,6 +32,8 @@ cdef class Ready:
     cpdef restore(self, int level, object found, int64_t ttl_ms)
     cpdef forget(self)
     cpdef Py_ssize_t paged_count(self) except -1
+    cpdef Py_ssize_t kept_count(self) except -1
+    cpdef int64_t kept_octets(self) except -1
     cpdef shrink(self)
     @cython.locals(message=Message, places=Ring)
     cdef Message _pop_first(self)

@@ -112,6 +112,14 @@ class Ready:
         """How many messages are on the disk only."""
         return 0
 
+    def kept_count(self) -> int:
+        """How many messages would survive a restart: ready ones, and those handed out and not settled."""
+        return 0
+
+    def kept_octets(self) -> int:
+        """The octets of the bodies of these."""
+        return 0
+
     def shrink(self) -> None:
         """Page out what is more than the queue may have in memory now."""
 

@@ -9,6 +9,9 @@ cdef class Exchange:
     cdef readonly str name
     cdef readonly object settings
     cdef readonly object random_octets
+    cdef public long long published_in
+    cdef public long long published_out
+    cdef public object history
     cdef public object _alternate
     cdef public object _bindings
     cdef public object _watcher

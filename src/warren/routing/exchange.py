@@ -75,7 +75,10 @@ class Binding:
 class Exchange:
     """Names the destinations of a message; knows its own bindings and nothing of other exchanges."""
 
-    __slots__ = ("_alternate", "_bindings", "_watcher", "name", "random_octets", "settings")
+    __slots__ = (
+        "_alternate", "_bindings", "_watcher", "history", "name", "published_in", "published_out",
+        "random_octets", "settings",
+    )  # fmt: skip
 
     # The name of the type, as in exchange.declare.
     type_name = ""
@@ -91,6 +94,11 @@ class Exchange:
         self.name = name
         self.settings = settings
         self.random_octets = random_octets
+        # Messages that clients published to it, and how often it had one put into a queue.
+        self.published_in = 0
+        self.published_out = 0
+        # Whoever samples these keeps them here, so that they go with it.
+        self.history: object = None
         self._bindings: Groups[Binding] = Groups()
         self._watcher: Callable[[], None] | None = None
         alternate = settings.arguments.get(ALTERNATE_EXCHANGE)

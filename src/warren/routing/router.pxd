@@ -31,6 +31,7 @@ cdef class Router:
 @cython.final
 cdef class Route:
     cdef readonly bytes address
+    cdef readonly Exchange source
     cdef readonly object sole
     cdef readonly tuple destinations
     cdef readonly int decides

@@ -115,7 +115,7 @@ class Router:
         keys = [decode_name(address, 1 + address[0]), *copies]
         walk = Walk(self.exchanges, keys, message)
         found = walk.from_exchange(exchange)
-        return Route(address, found, walk.decides)
+        return Route(address, exchange, found, walk.decides)
 
     def _keep(self, route: "Route") -> None:
         # Two halves: when the young one is full it becomes the old one, and what was in neither use for
@@ -134,11 +134,15 @@ class Route:
     BY_KEY it is true for all of them, BY_PROPERTIES for those with equal property lists, BY_CHANCE for one.
     """
 
-    __slots__ = ("address", "decides", "destinations", "sole")
+    __slots__ = ("address", "decides", "destinations", "sole", "source")
 
-    def __init__(self, address: bytes, destinations: tuple[object, ...], decides: int) -> None:
+    def __init__(
+        self, address: bytes, source: Exchange, destinations: tuple[object, ...], decides: int
+    ) -> None:
         # The messages to it can share these octets.
         self.address = address
+        # The exchange that they are published to.
+        self.source = source
         self.destinations = destinations
         # The destination, if there is one and no other: most often, and two fewer places in memory to visit.
         self.sole = destinations[0] if len(destinations) == 1 else None

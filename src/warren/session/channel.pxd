@@ -25,6 +25,7 @@ cdef class Channel:
     cdef readonly bint is_closed
     cdef readonly bint is_interrupted
     cdef readonly Subscriber subscriber
+    cdef public object history
     cdef QueueHost _host
     cdef Outbox _outbox
     cdef Throttle _throttle

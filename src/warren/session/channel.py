@@ -18,6 +18,7 @@ from warren.errors import (
     PreconditionFailed,
 )
 from warren.limits import DECLARATION_WORK, HELD_PIECE_SIZE, METHOD_WORK, WORK_PER_TURN_MAX
+from warren.model.counters import Counters
 from warren.queues.queue import QueueHost
 from warren.session import consuming, declarations
 from warren.session.closing import close_text
@@ -67,6 +68,7 @@ class Channel:
         "_publisher",
         "_rules",
         "_throttle",
+        "history",
         "is_closed",
         "is_closing",
         "is_interrupted",
@@ -83,6 +85,8 @@ class Channel:
         # True when `resume` has left frames for another turn: call it again then.
         self.is_interrupted = False
         self.subscriber = parts.subscriber
+        # Whoever samples its counters keeps them here, so that they go with it.
+        self.history: object = None
         self._host = parts.host
         self._outbox = parts.outbox
         self._throttle = parts.throttle
@@ -107,6 +111,17 @@ class Channel:
     def confirms(self) -> Confirms | None:
         """The publish numbers in confirm mode; else None."""
         return self._publisher.confirms
+
+    @property
+    def publisher_counters(self) -> Counters:
+        """What it did that its subscriber does not count."""
+        return self._publisher
+
+    @property
+    def uncommitted(self) -> tuple[int, int]:
+        """How many publishes and how many acknowledgements wait for tx.commit."""
+        transaction = self._publisher.transaction
+        return (0, 0) if transaction is None else (transaction.published_count, len(transaction.settled))
 
     @property
     def is_transactional(self) -> bool:
@@ -350,7 +365,7 @@ class Channel:
         if self.is_transactional:
             raise PreconditionFailed("cannot switch from tx to confirm mode")
         if self._publisher.confirms is None:
-            self._publisher.confirms = Confirms(self._outbox, self.number)
+            self._publisher.confirms = Confirms(self._outbox, self.number, self._publisher, self._host)
         if not method.no_wait:
             self._outbox.method(self.number, methods.ConfirmSelectOk())
 

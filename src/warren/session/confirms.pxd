@@ -1,12 +1,15 @@
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.confirmation cimport Confirmation
+from warren.model.counters cimport Counters
 from warren.session.outbox cimport Outbox
 
 cdef class Confirms(Confirmation):
     cdef readonly uint64_t last
     cdef Outbox _outbox
+    cdef Counters _counters
+    cdef Counters _totals
     cdef bytes _ack_head
     cdef int _channel_number
     cdef uint64_t _answered
@@ -26,3 +29,4 @@ cdef class Confirms(Confirmation):
     @cython.locals(first=uint64_t)
     cdef _pass_first_due(self)
     cdef _answer_later(self)
+    cdef void _count(self, int64_t confirmed) noexcept

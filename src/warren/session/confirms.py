@@ -7,6 +7,7 @@ one frame for each run of equal answers. RabbitMQ marks its nacks with multiple 
 from itertools import groupby
 
 from warren.model.confirmation import Confirmation
+from warren.model.counters import Counters
 from warren.session.outbox import Outbox
 from warren.wire.methods import BasicNack
 
@@ -24,17 +25,22 @@ class Confirms(Confirmation):
         "_ahead",
         "_answered",
         "_channel_number",
+        "_counters",
         "_due",
         "_first_due",
         "_is_closed",
         "_is_waiting",
         "_outbox",
         "_refused",
+        "_totals",
         "last",
     )
 
-    def __init__(self, outbox: Outbox, channel_number: int) -> None:
+    def __init__(self, outbox: Outbox, channel_number: int, counters: Counters, totals: Counters) -> None:
         self._outbox = outbox
+        # Of the channel, and of its virtual host.
+        self._counters = counters
+        self._totals = totals
         self._channel_number = channel_number
         # A basic.ack frame up to the delivery tag: this is what a synchronous publisher waits for.
         self._ack_head = b"\x01" + channel_number.to_bytes(2, "big") + _ACK_SIZE_AND_IDS
@@ -83,6 +89,11 @@ class Confirms(Confirmation):
         self._refused.add(sequence)
         self.done(sequence, sequence)
 
+    @property
+    def unconfirmed_count(self) -> int:
+        """How many publishes have no answer yet."""
+        return self.last - self._answered - len(self._ahead)
+
     def flush(self) -> None:
         """Answer what is settled."""
         self._is_waiting = False
@@ -103,6 +114,7 @@ class Confirms(Confirmation):
             return
         if not self._refused and not self._ahead:
             self._ack(settled, settled - self._answered > 1)
+            self._count(settled - self._answered)
         else:
             self._answer_runs(settled)
         self._answered = settled
@@ -134,6 +146,7 @@ class Confirms(Confirmation):
                 self._outbox.method(self._channel_number, BasicNack(last, True, True))
             else:
                 self._ack(last, bool(others))
+                self._count(len(others) + 1)
         self._refused.difference_update(numbers)
         self._ahead.difference_update(numbers)
 
@@ -147,6 +160,11 @@ class Confirms(Confirmation):
             self._outbox.method(self._channel_number, BasicNack(sequence, False, True))
         else:
             self._ack(sequence, False)
+            self._count(1)
+
+    def _count(self, confirmed: int) -> None:
+        self._counters.confirmed += confirmed
+        self._totals.confirmed += confirmed
 
     def _ack(self, sequence: int, multiple: bool) -> None:
         number = sequence.to_bytes(8, "big")

@@ -35,7 +35,13 @@ cdef class Connection:
     cdef bint _is_leaving_soon
     cdef bint _is_lost
     cdef bint _will_resume
-    cdef int64_t _octets_received
+    cdef int64_t _silence_excused
+    cdef public tuple octets_counted
+    cdef readonly int64_t octets_received
+    cdef readonly int64_t read_count
+    cdef readonly int64_t write_count
+    cdef public bint is_moved
+    cdef public object history
     cdef bytes _greeting
     cdef object _handshake
     cdef object _heartbeat
@@ -55,3 +61,4 @@ cdef class Connection:
     @cython.locals(channel=Channel)
     cdef int _obey_other(self, FrameReader reader) except -1
     cdef _forget(self, Channel channel)
+    cdef _move(self)

@@ -65,10 +65,11 @@ class Connection:
 
     __slots__ = (
         "_channel", "_channels", "_closing_deadline", "_greeting", "_handshake", "_heartbeat", "_is_deaf",
-        "_is_leaving", "_is_leaving_soon", "_is_lost", "_is_open", "_now", "_octets_received", "_reader",
-        "_timeout_check", "_timeout_interval", "_vhost", "_waiting", "_wake", "_will_resume", "_work_max",
-        "changes", "connected_at", "domain", "has_more", "login", "outbox", "owner", "peer", "server",
-        "state", "throttle",
+        "_is_leaving", "_is_leaving_soon", "_is_lost", "_is_open", "_now", "_reader",
+        "_silence_excused", "_timeout_check", "_timeout_interval", "_vhost", "_waiting", "_wake",
+        "_will_resume", "_work_max", "changes", "connected_at", "domain", "has_more", "history", "is_moved",
+        "login", "octets_counted", "octets_received", "outbox", "owner", "peer", "read_count", "server",
+        "state", "throttle", "write_count",
     )  # fmt: skip
 
     def __init__(self, server: Server, peer: Peer, wake: Wake, now: int) -> None:
@@ -101,7 +102,13 @@ class Connection:
         self._is_lost = False
         # A turn was asked for in which what is held goes on.
         self._will_resume = False
-        self._octets_received = 0
+        self._silence_excused = 0
+        # Of the socket: octets and how often some came, how often some went; `outbox` counts what goes.
+        self.octets_counted = (0, 0)
+        self.octets_received = self.read_count = self.write_count = 0
+        # True when the server knows that its numbers have changed; who samples them keeps them here.
+        self.is_moved = False
+        self.history: object = None
         self._greeting = b""
         self._handshake: Handshake | None = Handshake(server.gate, peer, server.offer, now)
         self._heartbeat: Heartbeat | None = None
@@ -136,7 +143,10 @@ class Connection:
 
     def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
         """Obey the octets of one read, `work` frames of them or the like; raises nothing. See `has_more`."""
-        self._octets_received += len(data)
+        self.octets_received += len(data)
+        self.read_count += 1
+        if not self.is_moved:
+            self._move()
         self._work_max = work
         if self.has_more:
             self._waiting.append(data)
@@ -176,6 +186,9 @@ class Connection:
 
     def take_output(self) -> list[Buffer]:
         """What is to be written now, in order."""
+        self.write_count += 1
+        if not self.is_moved:
+            self._move()
         return self.outbox.take()
 
     def pause_output(self) -> None:
@@ -278,6 +291,12 @@ class Connection:
     def condition(self, now: int) -> str:
         """Its state, as RabbitMQ's management API names it."""
         return self.throttle.condition(now) if self._is_open else self.state.value
+
+    def _move(self) -> None:
+        """Have the server know that its numbers change, once for as long as nobody looks at them."""
+        if self._is_open:
+            self.is_moved = True
+            self.server.moved[self] = None
 
     def _resume_later(self) -> None:
         if not self._will_resume:
@@ -488,8 +507,8 @@ class Connection:
         if heartbeat is not None:
             if self.throttle.is_reading_paused:
                 # Its silence is ours.
-                self._octets_received += 1
-            pulse = heartbeat.due(now, self._octets_received, self.outbox.total)
+                self._silence_excused += 1
+            pulse = heartbeat.due(now, self.octets_received + self._silence_excused, self.outbox.total)
             if pulse is Pulse.SEND:
                 self.outbox.raw(HEARTBEAT_FRAME)
             elif pulse is Pulse.DEAD:

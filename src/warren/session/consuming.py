@@ -77,6 +77,7 @@ class Consuming:
                 "of queue type rabbit_classic_queue"
             )
         queue.check_consumer(consumer)
+        consumer.arguments = method.arguments
         self._check_timeouts(queue.settings.consumer_timeout_ms)
         if not method.no_wait:
             self._send(methods.BasicConsumeOk(tag))

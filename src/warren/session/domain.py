@@ -36,6 +36,7 @@ class Login:
     capabilities: frozenset[str]
     client_properties: dict[str, object]
     mechanism: str
+    heartbeat_s: int
 
     @classmethod
     def from_handshake(cls, handshake: Handshake) -> "Login":
@@ -46,6 +47,7 @@ class Login:
             capabilities=handshake.capabilities,
             client_properties=handshake.client_properties,
             mechanism=handshake.mechanism,
+            heartbeat_s=handshake.heartbeat_s,
         )
 
 

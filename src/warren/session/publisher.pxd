@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from warren.model.counters cimport Counters
 from warren.model.message cimport Message, new_message, new_stored_message
 from warren.routing.copies cimport has_copies
 from warren.routing.router cimport Route
@@ -28,7 +29,7 @@ cdef Py_ssize_t _LIST_AT
 cdef Py_ssize_t _HEADER_SIZE_MIN
 
 @cython.final
-cdef class Publisher:
+cdef class Publisher(Counters):
     cdef VirtualHost _vhost
     cdef Outbox _outbox
     cdef int _channel_number
@@ -72,6 +73,8 @@ cdef class Publisher:
     cdef int _send(self, Message message, Confirms confirms, uint64_t sequence) except -1
     @cython.locals(scan=PropertyScan, flags=cython.int)
     cdef Message _describe(self, Message message)
+    @cython.locals(vhost=VirtualHost)
+    cdef _count_unrouted(self, bint is_mandatory)
     cdef _return(self, Message message)
     @cython.locals(data=bytes, octets='const unsigned char*', key_at=Py_ssize_t, address=bytes, route=Route,
                    exchange=bytes)

@@ -9,6 +9,7 @@ from io import BytesIO
 
 from warren.errors import AmqpNotImplemented, FrameError, PreconditionFailed, UnexpectedFrame
 from warren.limits import PUBLISHER_ADDRESSES_MAX
+from warren.model.counters import Counters
 from warren.model.message import (
     BODY_END,
     HAS_EXPIRATION,
@@ -59,7 +60,7 @@ _HEADER_SIZE_MIN = 14
 _RETURN_HEAD = b"\x00\x3c\x00\x32" + (312).to_bytes(2, "big") + b"\x08NO_ROUTE"
 
 
-class Publisher:
+class Publisher(Counters):
     """Assembles what one channel publishes and hands it to the virtual host."""
 
     __slots__ = (
@@ -72,6 +73,7 @@ class Publisher:
     def __init__(
         self, vhost: VirtualHost, outbox: Outbox, channel_number: int, admit: Callable[[bytes], bool]
     ) -> None:
+        super().__init__()
         self._vhost = vhost
         self._outbox = outbox
         self._channel_number = channel_number
@@ -195,8 +197,11 @@ class Publisher:
     def publish_committed(self, message: Message, is_mandatory: bool) -> None:
         """Publish what a transaction held back; its time to live begins now."""
         message.published_at = self._vhost.now
-        if self._vhost.publish(message, None, 0) == _UNROUTED and is_mandatory:
-            self._return(message)
+        self.published += 1
+        if self._vhost.publish(message, None, 0) == _UNROUTED:
+            self._count_unrouted(is_mandatory)
+            if is_mandatory:
+                self._return(message)
 
     def _publish(self, content: bytes) -> None:
         """The message is whole."""
@@ -224,7 +229,10 @@ class Publisher:
             if outcome == _REFUSED:
                 confirms.expect(sequence)
                 confirms.refused(sequence)
-        if outcome == _UNROUTED and self._is_mandatory:
+        if outcome == _UNROUTED:
+            self._count_unrouted(self._is_mandatory)
+            if not self._is_mandatory:
+                return
             if confirms is not None:
                 confirms.flush_before(confirms.last)
             self._return(message)
@@ -232,6 +240,7 @@ class Publisher:
     def _send(self, message: Message, confirms: Confirms | None, sequence: int) -> int:
         """Let the virtual host publish `message`, along the known route if that is all there is to it."""
         vhost = self._vhost
+        self.published += 1
         if self._has_copies:
             return vhost.publish(message, confirms, sequence)
         route = self._route
@@ -260,6 +269,16 @@ class Publisher:
         if scan.expiration_at or scan.user_id_at or scan.reply_to_at:
             message = self.check_properties(message)
         return message
+
+    def _count_unrouted(self, is_mandatory: bool) -> None:
+        """A message found no queue."""
+        vhost = self._vhost
+        if is_mandatory:
+            self.returned += 1
+            vhost.returned += 1
+        else:
+            self.dropped += 1
+            vhost.dropped += 1
 
     def _return(self, message: Message) -> None:
         """Give an unroutable mandatory message back (basic.return), without its BCC."""

@@ -30,7 +30,9 @@ class Server:
 
     __slots__ = (
         "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "blocked_reason",
-        "connections", "domains", "gate", "held", "later", "offer", "random_octets", "report", "settings",
+        "channels_closed_count", "channels_opened_count", "connections", "connections_closed_count",
+        "connections_opened_count", "domains", "gate", "held", "later", "moved", "offer", "random_octets",
+        "report", "settings",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, settings: SessionSettings, world: "World") -> None:
@@ -47,6 +49,13 @@ class Server:
         self.held = HeldTotal()
         # The open connections, in the order in which they came.
         self.connections: dict[Connection, None] = {}
+        # Those of them whose numbers have changed since somebody took this.
+        self.moved: dict[Connection, None] = {}
+        # Since the start.
+        self.connections_opened_count = 0
+        self.connections_closed_count = 0
+        self.channels_opened_count = 0
+        self.channels_closed_count = 0
         self._serial = 0
         # By user, and by virtual host; who has none is not in them.
         self._channels: dict[str, int] = {}
@@ -67,6 +76,7 @@ class Server:
     def opened(self, connection: "Connection") -> None:
         """`connection` is open."""
         self.connections[connection] = None
+        self.connections_opened_count += 1
         user, vhost = _whereabouts(connection)
         _count(self._connections_of_user, user, 1)
         _count(self._connections_of_vhost, vhost, 1)
@@ -74,17 +84,37 @@ class Server:
     def closed(self, connection: "Connection") -> None:
         """`connection` was open, and is not any more."""
         del self.connections[connection]
+        self.moved.pop(connection, None)
+        self.count_octets(connection)
+        self.connections_closed_count += 1
         user, vhost = _whereabouts(connection)
         _count(self._connections_of_user, user, -1)
         _count(self._connections_of_vhost, vhost, -1)
 
+    def count_octets(self, connection: "Connection") -> None:
+        """Add what `connection` has received and sent since this was called to what its virtual host has."""
+        assert connection.domain is not None
+        vhost = connection.domain.vhost
+        received, sent = connection.octets_counted
+        connection.octets_counted = connection.octets_received, connection.outbox.total
+        vhost.octets_received += connection.octets_received - received
+        vhost.octets_sent += connection.outbox.total - sent
+
     def channel_opened(self, connection: "Connection") -> None:
         """`connection` has one more channel."""
+        self.channels_opened_count += 1
         _count(self._channels, _whereabouts(connection)[0], 1)
 
     def channels_closed(self, connection: "Connection", count: int) -> None:
         """`connection` has `count` channels less."""
+        self.channels_closed_count += count
         _count(self._channels, _whereabouts(connection)[0], -count)
+
+    def take_moved(self) -> "list[Connection]":
+        """The connections whose numbers have changed since this was asked last."""
+        moved = list(self.moved)
+        self.moved = {}
+        return moved
 
     def channels_of(self, user: str) -> int:
         """How many channels `user` has open."""

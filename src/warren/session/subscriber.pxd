@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
+from warren.model.counters cimport Counters
 from warren.model.message cimport Message
 from warren.queues.classic cimport ClassicQueue
 from warren.queues.queue cimport Consumer, Delivery, Queue, QueueHost
@@ -12,7 +13,7 @@ cdef int _REJECT
 cdef Py_ssize_t _HEAD_SIZE
 
 @cython.final
-cdef class Subscriber:
+cdef class Subscriber(Counters):
     cdef readonly Outbox outbox
     cdef readonly int channel_number
     cdef readonly Unacked unacked
@@ -20,7 +21,7 @@ cdef class Subscriber:
     cdef public bint is_flowing
     cdef QueueHost _host
     cdef bint _sends_cancel
-    cdef Py_ssize_t _prefetch
+    cdef readonly Py_ssize_t prefetch
     cdef dict _consumers
     cdef Py_ssize_t _got_count
     cdef list _held_cancels
@@ -30,9 +31,10 @@ cdef class Subscriber:
     cpdef settle_all(self, list deliveries, int how)
     @cython.locals(consumer=Subscription, queue=ClassicQueue)
     cpdef resume(self)
-    cdef int64_t now(self)
     @cython.locals(was_limited=bint, consumer=Subscription)
     cdef _settle_one(self, Delivery delivery, int how)
+    cdef void _count_acknowledged(self, Py_ssize_t count) noexcept
+    cdef void _count_redelivered(self) noexcept
     @cython.locals(queue=Queue)
     cdef _finish(self, Delivery delivery, int how)
     cdef bint _is_limited(self, Py_ssize_t settled)
@@ -47,11 +49,13 @@ cdef class Subscription(Consumer):
     cdef readonly ClassicQueue queue
     cdef readonly Py_ssize_t prefetch
     cdef public Py_ssize_t unsettled
+    cdef public object arguments
 
     @cython.locals(subscriber=Subscriber)
     cpdef bint is_ready(self) except -1
-    @cython.locals(subscriber=Subscriber)
+    @cython.locals(subscriber=Subscriber, host=QueueHost)
     cpdef deliver(self, Delivery delivery)
+    @cython.locals(subscriber=Subscriber)
     cpdef deliver_message(self, Message message, bint redelivered)
     @cython.locals(octets='unsigned char*', at=Py_ssize_t, size=Py_ssize_t,
                    subscriber=Subscriber, before=bytes)

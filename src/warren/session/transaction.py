@@ -18,6 +18,11 @@ class Transaction:
         # The delivery tags that commit will settle: they may not be settled again.
         self.settled: set[int] = set()
 
+    @property
+    def published_count(self) -> int:
+        """How many publishes are held back."""
+        return len(self._published)
+
     def publish(self, message: Message, is_mandatory: bool) -> None:
         """Hold a publish back."""
         self._published.append((message, is_mandatory))

@@ -13,6 +13,8 @@ cdef class Stores:
     cdef readonly Lane no_lane
     cdef public int64_t queue_memory_max
     cdef readonly set paging
+    cdef public int64_t write_count
+    cdef public int64_t read_count
 
     cpdef bint is_transient(self, uint64_t location) except -1
     cpdef MessageStore store_of(self, uint64_t location)

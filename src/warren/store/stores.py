@@ -30,7 +30,9 @@ class Row(Protocol):
 class Stores:
     """What a queue needs to keep its messages, and to have few of them in memory."""
 
-    __slots__ = ("no_lane", "paging", "persistent", "queue_memory_max", "transient")
+    __slots__ = (
+        "no_lane", "paging", "persistent", "queue_memory_max", "read_count", "transient", "write_count"
+    )  # fmt: skip
 
     def __init__(self, persistent: MessageStore, transient: MessageStore) -> None:
         self.persistent = persistent
@@ -40,6 +42,9 @@ class Stores:
         self.no_lane.is_dropped = True
         # Octets of messages that one queue may have in memory.
         self.queue_memory_max = QUEUE_MEMORY_MAX
+        # Messages that were put on the disk, once for each queue, and that were read back.
+        self.write_count = 0
+        self.read_count = 0
         # The queues, or priorities of them, of which not all is in memory.
         self.paging: set[Paging] = set()
 

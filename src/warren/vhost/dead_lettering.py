@@ -62,6 +62,8 @@ class DeadLettering:
         for destination in destinations:
             if getattr(destination, "name", "") not in risen.circles:
                 destination.publish(risen.message, None, 0)  # type: ignore[attr-defined]
+                if isinstance(destination, ClassicQueue):
+                    destination.risen_count += 1
 
 
 def _is_name(text: str) -> bool:

@@ -47,7 +47,7 @@ class QueueState:
 class Declaring(Generic[Q]):
     """Declares, deletes and purges the queues of one vhost for whoever asks."""
 
-    __slots__ = ("_metadata", "_proposals", "_random_octets", "_topology", "_vhost")
+    __slots__ = ("_metadata", "_proposals", "_random_octets", "_topology", "_vhost", "declared_count")
 
     def __init__(
         self,
@@ -61,6 +61,8 @@ class Declaring(Generic[Q]):
         self._topology = topology
         self._random_octets = random_octets
         self._vhost = topology.vhost
+        # Declarations of queues that were granted, whether the queue was there or not.
+        self.declared_count = 0
 
     async def declare_queue(self, requester: Requester, method: methods.QueueDeclare) -> QueueState:
         """The queue that `method` asks for, made if need be; the channel's last queue from now on."""
@@ -68,6 +70,7 @@ class Declaring(Generic[Q]):
             state = self._found(requester, stripped(method.queue))
         else:
             state = await self._declared(requester, method)
+            self.declared_count += 1
         requester.queue_declared = state.name
         return QueueState(state.name, 0, 0) if method.no_wait else state
 

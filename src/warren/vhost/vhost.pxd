@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t, uint64_t
 from warren.model.confirmation cimport Confirmation
 from warren.model.message cimport Message
 from warren.queues.queue cimport Queue, QueueHost
-from warren.routing.router cimport Route, Router
+from warren.routing.exchange cimport Exchange
+from warren.routing.router cimport Route, Router, decode_name
 
 cdef int _UNROUTED
 cdef int _HAS_HEADERS
@@ -15,16 +16,17 @@ cdef class VirtualHost(QueueHost):
     cdef readonly dict queues
     cdef readonly object expiry
     cdef public uint64_t permission_generation
-    cdef readonly int64_t routed_count
-    cdef readonly int64_t unrouted_count
+    cdef public object history
+    cdef public int64_t octets_received
+    cdef public int64_t octets_sent
     cdef public object queue_unused
     cdef object _dead_lettering
     cdef readonly object stores
     cdef readonly bint is_keeping
 
-    @cython.locals(destinations=tuple)
+    @cython.locals(destinations=tuple, exchange=Exchange)
     cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
-    @cython.locals(queue=Queue)
+    @cython.locals(queue=Queue, exchange=Exchange)
     cpdef int publish_along(
         self, Route route, Message message, Confirmation confirmation, uint64_t sequence
     ) except -1

@@ -7,7 +7,8 @@ from warren.model.message import HAS_HEADERS, Message
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Queue, QueueHost
 from warren.routing.copies import strip_bcc
-from warren.routing.router import Route, Router
+from warren.routing.exchange import Exchange
+from warren.routing.router import Route, Router, decode_name
 from warren.store.stores import Stores
 from warren.vhost.dead_lettering import DeadLettering
 from warren.vhost.expiry import Expiry
@@ -29,15 +30,16 @@ class VirtualHost(QueueHost):
     __slots__ = (
         "_dead_lettering",
         "expiry",
+        "history",
         "is_keeping",
         "name",
+        "octets_received",
+        "octets_sent",
         "permission_generation",
         "queue_unused",
         "queues",
-        "routed_count",
         "router",
         "stores",
-        "unrouted_count",
     )  # fmt: skip
 
     def __init__(self, name: str, router: Router, now: int) -> None:
@@ -48,8 +50,11 @@ class VirtualHost(QueueHost):
         self.expiry = Expiry()
         # Advances when what a user may do here changes.
         self.permission_generation = 0
-        self.routed_count = 0
-        self.unrouted_count = 0
+        # Of all its connections, as far as somebody has added them up.
+        self.octets_received = 0
+        self.octets_sent = 0
+        # Whoever samples its counters keeps them here, so that they go with it.
+        self.history: object = None
         # Deletes a queue that has outlived its use, with its bindings; set by who declares.
         self.queue_unused: Callable[[ClassicQueue], None] = _nobody
         self._dead_lettering = DeadLettering(self)
@@ -63,6 +68,9 @@ class VirtualHost(QueueHost):
         NotFound when its exchange does not exist.
         """
         destinations = self.router.route(message.address, message)
+        exchange: Exchange = self.router.exchanges[decode_name(message.address, 0)]
+        exchange.published_in += 1
+        exchange.published_out += len(destinations)
         if message.flags & _HAS_HEADERS:
             message = without_bcc(message)
         return self._publish_to(destinations, message, confirmation, sequence)
@@ -71,10 +79,14 @@ class VirtualHost(QueueHost):
         self, route: Route, message: Message, confirmation: Confirmation | None, sequence: int
     ) -> int:
         """The same for a message without copies, whose address is that of `route`."""
+        exchange = route.source
+        exchange.published_in += 1
         if route.sole is None:
+            exchange.published_out += len(route.destinations)
             return self._publish_to(route.destinations, message, confirmation, sequence)
+        exchange.published_out += 1
         queue: Queue = route.sole  # type: ignore[assignment]
-        self.routed_count += 1
+        self.published += 1
         self.work += 1
         return queue.publish(message, confirmation, sequence)
 
@@ -85,14 +97,13 @@ class VirtualHost(QueueHost):
         confirmation: Confirmation | None,
         sequence: int,
     ) -> int:
+        self.published += 1
         if not destinations:
-            self.unrouted_count += 1
             return _UNROUTED
         outcome = 0
         for destination in destinations:
             queue: Queue = destination  # type: ignore[assignment]
             outcome |= queue.publish(message, confirmation, sequence)
-        self.routed_count += 1
         self.work += len(destinations)
         return outcome
 

@@ -28,7 +28,7 @@ def test_what_needs_no_settling_is_not_counted_as_unsettled(host: Host) -> None:
     queue, reader = made(host), Reader(no_ack=True)
     queue.add_consumer(reader)
     queue.publish(sent("a"), None, 0)
-    assert (reader.bodies, queue.unacked_count, queue.delivered_count) == ([b"a"], 0, 1)
+    assert (reader.bodies, queue.unacked_count, queue.delivered_no_ack_count) == ([b"a"], 0, 1)
 
 
 def test_what_waits_is_handed_out_when_a_consumer_comes(host: Host) -> None:

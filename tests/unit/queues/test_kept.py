@@ -256,3 +256,55 @@ def test_what_is_purged_does_not_come_back_though_its_places_were_not_given_up_y
 
 def alive(store: MessageStore) -> int:
     return sum(segment.live for segment in store.segments.values())
+
+
+@pytest.mark.parametrize("priority_max", [None, 3])
+def test_what_would_survive_is_counted_wherever_it_is(priority_max: int | None) -> None:
+    paged = Paged(priority_max)
+
+    def kept(*numbers: int) -> None:
+        octets = sum(len(b"%d," % number) + 500 for number in numbers)
+        assert (paged.queue.kept_count, paged.queue.kept_octets) == (len(numbers), octets)
+
+    for number in range(100):
+        # Odd ones are transient, and spilled.
+        paged.publish(number, is_persistent=number % 2 == 0)
+    paged.write()
+    kept(*range(0, 100, 2))
+    held = [paged.queue.get() for _ in range(5)]
+    kept(*range(0, 100, 2))
+    paged.queue.acknowledge(held[0])
+    paged.queue.acknowledge(held[1])
+    paged.queue.requeue(held[3])
+    kept(*range(2, 100, 2))
+    paged.write()
+    assert paged.queue.get(True).message.body.startswith(b"3,")
+    paged.queue.reject(held[2])
+    kept(*range(4, 100, 2))
+    paged.queue.purge()
+    kept(4)
+    paged.queue.acknowledge(held[4])
+    kept()
+    paged.publish(1)
+    kept(1)
+
+
+def test_what_survived_is_counted() -> None:
+    paged = Paged()
+    for number in range(10):
+        paged.publish(number)
+    paged.write()
+    paged.open()
+    assert (paged.queue.kept_count, paged.queue.kept_octets) == (10, 10 * 502)
+    assert len(paged.taken()) == 10
+    assert (paged.queue.kept_count, paged.queue.kept_octets) == (0, 0)
+
+
+def test_reads_and_writes_of_messages_are_counted() -> None:
+    paged = Paged()
+    for number in range(10):
+        paged.publish(number, is_persistent=number < 5)
+    paged.write()
+    assert len(paged.taken()) == 10
+    # The first has never left the memory.
+    assert (paged.stores.write_count, paged.stores.read_count) == (10, 9)

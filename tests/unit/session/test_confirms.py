@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.session.client import CountingWake, parse
 
+from warren.model.counters import Counters
 from warren.session.confirms import Confirms
 from warren.session.outbox import Outbox
 from warren.wire.methods import BasicAck, BasicNack
@@ -17,7 +18,7 @@ class Answers:
     def __init__(self) -> None:
         self.wake = CountingWake()
         self.outbox = Outbox(self.wake)
-        self.confirms = Confirms(self.outbox, CHANNEL)
+        self.confirms = Confirms(self.outbox, CHANNEL, Counters(), Counters())
         self.outstanding: list[int] = []
         self.answered: dict[int, str] = {}
 

@@ -1,46 +1,200 @@
-"""Who is connected, and in which state: running, blocking, blocked, flow …"""
+"""Connections and their channels, who consumes on them, and ending one."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 from aiohttp import web
 
-from warren.management.auth import is_monitor, user_of
+from warren.errors import ConnectionForced
+from warren.management.auth import check_owner, check_visible, is_monitor, user_of, visible_vhosts
+from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
-from warren.management.replies import reply
+from warren.management.proposing import vhost_of
+from warren.management.replies import done, missing
+from warren.management.views.channels import channel_facts
+from warren.management.views.connections import connection_facts
+from warren.management.views.consumers import Consuming, Opened, channel_name, consumer_facts, consumers_of
+from warren.management.views.stats import asked
+from warren.metadata.users import User
 from warren.session.connection import Connection
 
+# What a client is told whom somebody has disconnected here, unless that says something else.
+_CLOSED = "Closed via management plugin"
 
-def connections(request: web.Request, node: Managed) -> web.Response:
+
+async def connections(request: web.Request, node: Managed) -> web.StreamResponse:
     """Every open connection; those who only manage see their own."""
-    user = user_of(request)
-    sees_all = is_monitor(user)
-    return reply(
-        [
-            _connection(node, connection)
-            for connection in node.server.connections
-            if sees_all or (connection.login is not None and connection.login.user == user.name)
-        ]
+    return await _reply_connections(request, node, _seen(request, node))
+
+
+async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those to a virtual host."""
+    name = vhost_of(request, node).name
+    found = [connection for connection in _seen(request, node) if _vhost_of(connection) == name]
+    return await _reply_connections(request, node, found)
+
+
+async def of_user(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those of a user."""
+    return await _reply_connections(request, node, _of_user(request, node))
+
+
+def connection(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One of them."""
+    found = _named(request, node)
+    check_visible(request, _user_of(found))
+    return reply_one(request, connection_facts(node, found, asked(request, node), is_alone=True))
+
+
+def close_connection(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Disconnect a client."""
+    found = _named(request, node)
+    check_owner(request, _user_of(found))
+    _close(request, found)
+    return done()
+
+
+def close_connections(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Disconnect a user."""
+    check_owner(request, request.match_info["user"])
+    for found in _of_user(request, node):
+        _close(request, found)
+    return done()
+
+
+async def channels(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Every open channel; those who only manage see their own."""
+    return await _reply_channels(request, node, _channels_of(_seen(request, node)), is_paged=True)
+
+
+async def channels_of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those in a virtual host."""
+    name = vhost_of(request, node).name
+    found = [connection for connection in _seen(request, node) if _vhost_of(connection) == name]
+    return await _reply_channels(request, node, _channels_of(found), is_paged=True)
+
+
+async def channels_of_connection(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those of a connection."""
+    found = _named(request, node)
+    check_visible(request, _user_of(found))
+    return await _reply_channels(request, node, _channels_of([found]))
+
+
+def channel(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One of them, with its consumers."""
+    name = request.match_info["channel"]
+    for opened in _channels_of(node.server.connections):
+        if channel_name(*opened) == name:
+            check_visible(request, _user_of(opened[0]))
+            return reply_one(request, channel_facts(node, opened, asked(request, node), is_alone=True))
+    raise missing()
+
+
+async def consumers(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Every consumer in the virtual hosts that the user may know of, or in one of them."""
+    if "vhost" in request.match_info:
+        vhosts = {vhost_of(request, node).name}
+    else:
+        vhosts = set(visible_vhosts(node, user_of(request)))
+    listing: Listing[Consuming] = Listing(
+        records=[
+            consuming
+            for opened in _channels_of(_seen(request, node))
+            if _vhost_of(opened[0]) in vhosts
+            for consuming in consumers_of(opened)
+        ],
+        view=partial(consumer_facts, node),
+        columns={"consumer_tag": lambda consuming: consuming[2].tag},
+        sorts=(),
     )
+    return await reply_list(request, listing)
 
 
-def _connection(node: Managed, connection: Connection) -> dict[str, object]:
-    peer, login, domain = connection.peer, connection.login, connection.domain
-    assert login is not None
-    assert domain is not None
-    return {
-        "name": peer.name,
-        "node": node.node_name,
-        "type": "network",
-        "protocol": "AMQP 0-9-1",
-        "state": connection.condition(node.now()),
-        "user": login.user,
-        "vhost": domain.vhost.name,
-        "auth_mechanism": login.mechanism,
-        "channels": len(connection.channels),
-        "channel_max": login.channels_max,
-        "frame_max": connection.outbox.frame_size_max,
-        "host": peer.server_host,
-        "port": peer.server_port,
-        "peer_host": peer.host,
-        "peer_port": peer.port,
-        "ssl": peer.is_tls,
-        "connected_at": connection.connected_at,
-    }
+async def _reply_connections(
+    request: web.Request, node: Managed, found: Iterable[Connection]
+) -> web.StreamResponse:
+    wanted = asked(request, node)
+
+    def view(connection: Connection) -> Facts:
+        return connection_facts(node, connection, wanted, is_alone=False)
+
+    listing: Listing[Connection] = Listing(
+        records=found,
+        view=view,
+        columns={
+            "vhost": _vhost_of,
+            "name": lambda connection: connection.peer.name,
+            "user": _user_of,
+            "recv_oct": lambda connection: connection.octets_received,
+            "send_oct": lambda connection: connection.outbox.total,
+            "channels": lambda connection: len(connection.channels),
+            "connected_at": lambda connection: connection.connected_at,
+            "peer_host": lambda connection: connection.peer.host,
+        },
+        is_paged=True,
+    )
+    return await reply_list(request, listing)
+
+
+async def _reply_channels(
+    request: web.Request, node: Managed, found: Iterable[Opened], *, is_paged: bool = False
+) -> web.StreamResponse:
+    wanted = asked(request, node)
+
+    def view(opened: Opened) -> Facts:
+        return channel_facts(node, opened, wanted, is_alone=False)
+
+    listing: Listing[Opened] = Listing(
+        records=found,
+        view=view,
+        columns={
+            "vhost": lambda opened: _vhost_of(opened[0]),
+            "name": lambda opened: channel_name(*opened),
+            "user": lambda opened: _user_of(opened[0]),
+            "number": lambda opened: opened[1].number,
+            "messages_unacknowledged": lambda opened: opened[1].subscriber.unacked.count,
+        },
+        is_paged=is_paged,
+    )
+    return await reply_list(request, listing)
+
+
+def _seen(request: web.Request, node: Managed) -> Iterator[Connection]:
+    """The connections that the user may see."""
+    user: User = user_of(request)
+    sees_all = is_monitor(user)
+    return (found for found in list(node.server.connections) if sees_all or _user_of(found) == user.name)
+
+
+def _of_user(request: web.Request, node: Managed) -> list[Connection]:
+    """The connections of the user that the path names, as far as who asks may see them."""
+    name = request.match_info["user"]
+    check_visible(request, name)
+    return [found for found in node.server.connections if _user_of(found) == name]
+
+
+def _channels_of(connections: Iterable[Connection]) -> Iterator[Opened]:
+    return ((found, channel) for found in connections for channel in list(found.channels.values()))
+
+
+def _named(request: web.Request, node: Managed) -> Connection:
+    name = request.match_info["connection"]
+    for found in node.server.connections:
+        if found.peer.name == name:
+            return found
+    raise missing()
+
+
+def _close(request: web.Request, connection: Connection) -> None:
+    connection.close(ConnectionForced(request.headers.get("x-reason") or _CLOSED))
+
+
+def _user_of(connection: Connection) -> str:
+    assert connection.login is not None
+    return connection.login.user
+
+
+def _vhost_of(connection: Connection) -> str:
+    assert connection.domain is not None
+    return connection.domain.vhost.name

@@ -9,6 +9,8 @@ from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import propose, vhost_of
 from warren.management.replies import bad_request, done, put, refused
+from warren.management.views.overview import vhost_stats
+from warren.management.views.stats import asked
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
 from warren.metadata.vhosts import Vhost
 from warren.model.arguments import QUEUE_KINDS
@@ -21,9 +23,10 @@ _DEFAULT_QUEUE_TYPE = ("defaultqueuetype", "default_queue_type")
 async def vhosts(request: web.Request, node: Managed) -> web.StreamResponse:
     """Those that the user may know of."""
     found = [node.metadata.vhosts.by_name[name] for name in visible_vhosts(node, user_of(request))]
+    wanted = asked(request, node)
     listing: Listing[Vhost] = Listing(
         records=found,
-        view=lambda vhost: vhost_facts(node, vhost),
+        view=lambda vhost: vhost_facts(node, vhost) | vhost_stats(node, vhost.name, wanted),
         columns={"name": lambda vhost: vhost.name},
         sorts=("name",),
         is_paged=True,
@@ -33,7 +36,8 @@ async def vhosts(request: web.Request, node: Managed) -> web.StreamResponse:
 
 def vhost(request: web.Request, node: Managed) -> web.StreamResponse:
     """One of them."""
-    return reply_one(request, vhost_facts(node, vhost_of(request, node)))
+    found = vhost_of(request, node)
+    return reply_one(request, vhost_facts(node, found) | vhost_stats(node, found.name, asked(request, node)))
 
 
 async def put_vhost(request: web.Request, node: Managed) -> web.StreamResponse:

@@ -1,0 +1,66 @@
+"""A channel as RabbitMQ shows it."""
+
+from warren.management.listing import Facts
+from warren.management.managed import Managed
+from warren.management.samples import CHANNEL_COLUMNS, channel_row, series_of
+from warren.management.views.consumers import (
+    Opened,
+    channel_name,
+    consumer_facts,
+    consumers_of,
+    user_of,
+)
+from warren.management.views.stats import (
+    GARBAGE_COLLECTION,
+    NO_REDUCTIONS,
+    Asked,
+    message_stats,
+    written_time,
+)
+
+
+def channel_facts(node: Managed, opened: Opened, asked: Asked, *, is_alone: bool) -> Facts:
+    """What is shown of it; alone, with its consumers."""
+    connection, channel = opened
+    subscriber, confirms = channel.subscriber, channel.confirms
+    assert connection.domain is not None
+    published, acknowledged = channel.uncommitted
+    user = user_of(connection)
+    facts: Facts = {
+        "acks_uncommitted": acknowledged,
+        "confirm": confirms is not None,
+        "connection_details": {
+            "name": connection.peer.name,
+            "peer_host": connection.peer.host,
+            "peer_port": connection.peer.port,
+        },
+        "consumer_count": sum(1 for _ in subscriber.consumers),
+        "garbage_collection": GARBAGE_COLLECTION,
+        "global_prefetch_count": subscriber.prefetch_max,
+        "messages_unacknowledged": subscriber.unacked.count,
+        "messages_uncommitted": published,
+        "messages_unconfirmed": 0 if confirms is None else confirms.unconfirmed_count,
+        "name": channel_name(connection, channel),
+        "node": node.node_name,
+        "number": channel.number,
+        "pending_raft_commands": 0,
+        "prefetch_count": subscriber.prefetch,
+        **NO_REDUCTIONS,
+        "state": "closing" if channel.is_closing else connection.condition(asked.now),
+        "transactional": channel.is_transactional,
+        "user": user,
+        "user_who_performed_action": user,
+        "vhost": connection.domain.vhost.name,
+    }
+    series, row = series_of(channel), channel_row(channel)
+    stats = message_stats(CHANNEL_COLUMNS, row, (series, asked.time), asked.msg_rates)
+    if stats:
+        facts["message_stats"] = stats
+    if series is None or series.last_time < asked.time:
+        moved_at = connection.connected_at if series is None else series.last_time
+        facts["idle_since"] = written_time(moved_at)
+    if is_alone:
+        facts["consumer_details"] = [consumer_facts(node, consuming) for consuming in consumers_of(opened)]
+        # Details of channels and queues by each other: RabbitMQ has them only in its detailed rates mode.
+        facts |= {"publishes": [], "deliveries": []}
+    return facts

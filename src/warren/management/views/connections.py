@@ -1,0 +1,56 @@
+"""A connection as RabbitMQ shows it."""
+
+from warren.management.listing import Facts
+from warren.management.managed import Managed
+from warren.management.samples import CONNECTION_COLUMNS, connection_row, series_of
+from warren.management.views.stats import GARBAGE_COLLECTION, NO_REDUCTIONS, Asked, with_rates
+from warren.metadata.definitions import json_value
+from warren.session.connection import Connection
+
+
+def connection_facts(node: Managed, connection: Connection, asked: Asked, *, is_alone: bool) -> Facts:
+    """What is shown of it; RabbitMQ writes what is not there in another way for one than in a list."""
+    peer, login, domain = connection.peer, connection.login, connection.domain
+    assert login is not None
+    assert domain is not None
+    nothing = "" if is_alone else None
+    properties = json_value(login.client_properties)
+    name = login.client_properties.get("connection_name")
+    facts: Facts = {
+        "auth_mechanism": login.mechanism,
+        "channel_max": login.channels_max,
+        "channels": len(connection.channels),
+        "client_properties": properties,
+        "connected_at": connection.connected_at,
+        "frame_max": connection.outbox.frame_size_max,
+        "garbage_collection": GARBAGE_COLLECTION,
+        "host": peer.server_host,
+        "name": peer.name,
+        "node": node.node_name,
+        "peer_cert_issuer": nothing,
+        "peer_cert_subject": nothing,
+        "peer_cert_validity": nothing,
+        "peer_host": peer.host,
+        "peer_port": peer.port,
+        "port": peer.server_port,
+        "protocol": "AMQP 0-9-1",
+        "recv_cnt": connection.read_count,
+        **NO_REDUCTIONS,
+        "send_cnt": connection.write_count,
+        "send_pend": connection.outbox.size,
+        "ssl": peer.is_tls,
+        "ssl_cipher": peer.tls_cipher or nothing,
+        "ssl_hash": nothing,
+        "ssl_key_exchange": nothing,
+        "ssl_protocol": peer.tls_protocol or nothing,
+        "state": connection.condition(asked.now),
+        "timeout": login.heartbeat_s,
+        "type": "network",
+        "user": login.user,
+        "user_who_performed_action": login.user,
+        "vhost": domain.vhost.name,
+    }
+    if isinstance(name, str):
+        facts["user_provided_name"] = name
+    past = series_of(connection), asked.time
+    return facts | with_rates(CONNECTION_COLUMNS, connection_row(connection), past, asked.data_rates)

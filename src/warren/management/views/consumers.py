@@ -1,0 +1,67 @@
+"""A consumer as RabbitMQ shows it, and the channel that it is on."""
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from warren.management.listing import Facts
+from warren.management.managed import Managed
+from warren.metadata.definitions import json_value
+from warren.session.channel import Channel
+from warren.session.connection import Connection
+from warren.session.subscriber import Subscription
+
+# A channel with the connection that it is on; a consumer with both.
+Opened: TypeAlias = tuple[Connection, Channel]
+Consuming: TypeAlias = tuple[Connection, Channel, Subscription]
+
+
+def channel_name(connection: Connection, channel: Channel) -> str:
+    """As RabbitMQ names channels."""
+    return f"{connection.peer.name} ({channel.number})"
+
+
+def consumers_of(opened: Opened) -> Iterator[Consuming]:
+    """The consumers of a channel; those of direct replies are on no queue, and are not shown."""
+    connection, channel = opened
+    for consumer in channel.subscriber.consumers:
+        if consumer.queue is not None:
+            yield connection, channel, consumer
+
+
+def consumer_facts(node: Managed, consuming: Consuming) -> Facts:
+    """What is shown of it."""
+    connection, channel, consumer = consuming
+    queue = consumer.queue
+    is_single = queue.settings.single_active_consumer
+    is_active = not is_single or queue.active_consumer is consumer
+    return {
+        "arguments": json_value(dict(consumer.arguments)),
+        "ack_required": not consumer.no_ack,
+        "active": is_active,
+        "activity_status": _activity(is_single=is_single, is_active=is_active),
+        "channel_details": {
+            "connection_name": connection.peer.name,
+            "name": channel_name(connection, channel),
+            "node": node.node_name,
+            "number": channel.number,
+            "peer_host": connection.peer.host,
+            "peer_port": connection.peer.port,
+            "user": user_of(connection),
+        },
+        "consumer_tag": consumer.tag,
+        "exclusive": consumer.is_exclusive,
+        "prefetch_count": consumer.prefetch,
+        "queue": {"name": queue.name, "vhost": queue.vhost_name},
+    }
+
+
+def user_of(connection: Connection) -> str:
+    """Who has opened it."""
+    assert connection.login is not None
+    return connection.login.user
+
+
+def _activity(*, is_single: bool, is_active: bool) -> str:
+    if not is_single:
+        return "up"
+    return "single_active" if is_active else "waiting"

@@ -1,0 +1,158 @@
+"""The node as RabbitMQ shows one: what it uses, what it may use, and where its memory is."""
+
+import os
+import sys
+from collections.abc import Iterable
+
+from warren.flow.alarms import Resource
+from warren.management.figures import FIGURES, descriptors_max
+from warren.management.listing import Facts
+from warren.management.managed import Managed
+from warren.management.samples import CHURN
+from warren.management.views.overview import contexts, exchange_types
+from warren.management.views.stats import Asked, with_rates
+from warren.session.greeting import COMPATIBLE_VERSION
+
+# What RabbitMQ calls the limit of a resource, and its alarm.
+_LIMITS = {Resource.MEMORY: ("mem_limit", "mem_alarm"), Resource.DISK: ("disk_free_limit", "disk_free_alarm")}
+# What is Erlang's or Mnesia's own, and never happens here.
+_NEVER = (
+    "io_read_avg_time", "io_write_avg_time", "io_sync_count", "io_sync_avg_time", "io_seek_count",
+    "io_seek_avg_time", "io_reopen_count", "mnesia_ram_tx_count", "mnesia_disk_tx_count",
+    "msg_store_read_count", "msg_store_write_count", "queue_index_write_count", "queue_index_read_count",
+)  # fmt: skip
+_AVERAGES = frozenset(name for name in _NEVER if name.endswith("_avg_time"))
+_MECHANISMS = {
+    "PLAIN": "SASL PLAIN authentication mechanism",
+    "AMQPLAIN": "QPid AMQPLAIN mechanism",
+}
+_GARBAGE_QUEUES = (
+    "connection_closed", "channel_closed", "consumer_deleted", "exchange_deleted", "queue_deleted",
+    "vhost_deleted", "node_node_deleted", "channel_consumer_deleted",
+)  # fmt: skip
+# Parts of the memory that RabbitMQ tells apart; here only the first few can be.
+_MEMORY = (
+    "connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs",
+    "queue_slave_procs", "quorum_queue_procs", "quorum_queue_dlx_procs", "stream_queue_procs",
+    "stream_queue_replica_reader_procs", "stream_queue_coordinator_procs", "plugins", "other_proc",
+    "metrics", "mgmt_db", "mnesia", "quorum_ets", "other_ets", "binary", "msg_index", "code", "atom",
+    "other_system", "allocated_unused", "reserved_unallocated",
+)  # fmt: skip
+# Octets of a sample, of an open connection and of a channel, about.
+_SAMPLE_SIZE = 100
+_CONNECTION_SIZE = 4_000
+_CHANNEL_SIZE = 6_000
+# Threads that Python may have are bounded by the system alone.
+_THREADS_MAX = 1_048_576
+
+
+def node_facts(node: Managed, asked: Asked) -> Facts:
+    """What is shown of it."""
+    sampler = node.sampler
+    past = sampler.node, asked.time
+    facts: Facts = {
+        "partitions": [],
+        "os_pid": str(os.getpid()),
+        "fd_total": descriptors_max(),
+        "sockets_total": descriptors_max(),
+        "proc_total": _THREADS_MAX,
+        "rates_mode": "basic",
+        "uptime": asked.now - node.started_at,
+        "run_queue": 0,
+        "processors": os.cpu_count() or 1,
+        "exchange_types": exchange_types(),
+        "auth_mechanisms": [
+            {"name": name, "description": description, "enabled": True}
+            for name, description in _MECHANISMS.items()
+        ],
+        "applications": [
+            {"name": "rabbit", "description": "RabbitMQ", "version": COMPATIBLE_VERSION},
+            {
+                "name": "rabbitmq_management",
+                "description": "RabbitMQ Management",
+                "version": COMPATIBLE_VERSION,
+            },
+        ],
+        "contexts": [_without_node(context) for context in contexts(node)],
+        "log_files": ["<stdout>"],
+        "db_dir": node.data_directory,
+        "config_files": list(node.config_files),
+        "net_ticktime": 60,
+        "enabled_plugins": ["rabbitmq_management", "rabbitmq_prometheus"],
+        "mem_calculation_strategy": "rss",
+        "ra_open_file_metrics": {"ra_log_wal": 0, "ra_log_segment_writer": 0},
+        "name": node.node_name,
+        "type": "disc",
+        "running": True,
+        "cluster_links": [],
+        "metrics_gc_queue_length": dict.fromkeys(_GARBAGE_QUEUES, 0),
+    }
+    for resource, (limit, alarm) in _LIMITS.items():
+        level = node.alarms.level(resource)
+        facts[limit] = 0 if level is None else level.limit
+        facts[alarm] = node.alarms.is_low(resource)
+    for name in _NEVER:
+        facts |= {name: 0.0 if name in _AVERAGES else 0, f"{name}_details": {"rate": 0.0}}
+    facts |= with_rates(FIGURES, sampler.figures(), past, asked.node_stats)
+    return facts | with_rates(CHURN, sampler.churn_row(), (sampler.churn, asked.time), asked.node_stats)
+
+
+def memory_facts(node: Managed, *, is_relative: bool) -> Facts:
+    """Where its memory is, in octets or in parts of a hundred."""
+    used = sum(_memory(node).values())
+    if not is_relative:
+        return {**_memory(node), "strategy": "rss", "total": {"erlang": used, "rss": used, "allocated": used}}
+    shares = {name: -(-100 * part // (used or 1)) for name, part in _memory(node).items()}
+    return {"total": 100, **shares}
+
+
+def tables_facts(node: Managed, wanted: str | None, *, is_relative: bool) -> object:
+    """Our tables under the names that RabbitMQ has for theirs, as far as there is the like."""
+    tables = _tables(node) if wanted is None else {k: v for k, v in _tables(node).items() if wanted in k}
+    if not tables:
+        return "no_tables"
+    total = sum(tables.values())
+    if is_relative:
+        return {"total": 100} | {name: -(-100 * size // total) for name, size in tables.items()}
+    return {"total": total, **tables}
+
+
+def _memory(node: Managed) -> dict[str, int]:
+    level = node.alarms.level(Resource.MEMORY)
+    used = 0 if level is None else level.octets
+    server = node.server
+    found = dict.fromkeys(_MEMORY, 0)
+    found["connection_other"] = len(server.connections) * _CONNECTION_SIZE
+    channels = server.channels_opened_count - server.channels_closed_count
+    found["connection_channels"] = channels * _CHANNEL_SIZE
+    found["mgmt_db"] = node.sampler.row_count * _SAMPLE_SIZE
+    found["mnesia"] = sum(_tables(node).values())
+    found["other_system"] = max(0, used - sum(found.values()))
+    return found
+
+
+def _tables(node: Managed) -> dict[str, int]:
+    """The tables themselves, without what stands in them."""
+    metadata = node.metadata
+    topologies = [vhost.topology for vhost in metadata.vhosts.by_name.values()]
+    routers = [domain.vhost.router for domain in node.server.domains.values()]
+    return {
+        "connection_created": sys.getsizeof(node.server.connections),
+        "rabbit_user": sys.getsizeof(metadata.users.by_name),
+        "rabbit_user_permission": sys.getsizeof(metadata.permissions.by_user_and_vhost),
+        "rabbit_topic_permission": sys.getsizeof(metadata.permissions.topics_by_user_and_vhost),
+        "rabbit_vhost": sys.getsizeof(metadata.vhosts.by_name),
+        "rabbit_queue": _sizes(topology.queues for topology in topologies),
+        "rabbit_exchange": _sizes(topology.exchanges for topology in topologies),
+        "rabbit_route": _sizes(router.exchanges for router in routers),
+        "rabbit_runtime_parameters": sys.getsizeof(metadata.global_parameters.by_name),
+        "rabbit_mgmt_metrics": node.sampler.row_count * _SAMPLE_SIZE,
+    }
+
+
+def _sizes(tables: Iterable[object]) -> int:
+    return sum(map(sys.getsizeof, tables))
+
+
+def _without_node(context: Facts) -> Facts:
+    return {key: value for key, value in context.items() if key not in ("node", "ssl_opts")}

@@ -1,0 +1,169 @@
+"""The node at a glance, as RabbitMQ shows it."""
+
+import platform
+
+from warren.management.auth import is_monitor, login_vhosts
+from warren.management.listing import Facts
+from warren.management.managed import ListenerView, Managed
+from warren.management.samples import CHURN, LENGTHS, VHOST_COLUMNS, series_of
+from warren.management.series import Row, Series
+from warren.management.views.stats import Asked, message_stats, with_rates
+from warren.metadata.users import User
+from warren.routing.types import EXCHANGE_TYPES
+from warren.session.greeting import COMPATIBLE_VERSION, PRODUCT
+from warren.vhost.vhost import VirtualHost
+
+_SOCKET_OPTIONS = {"backlog": 128, "nodelay": True, "linger": [True, 0], "exit_on_close": False}
+_DESCRIPTIONS = {"http": "RabbitMQ Management", "http/prometheus": "RabbitMQ Prometheus"}
+_LENGTHS_COUNT = len(LENGTHS)
+
+
+def overview_facts(node: Managed, user: User, asked: Asked) -> Facts:
+    """What runs here, how many of everything that `user` may know of, and what is done."""
+    facts: Facts = {
+        "management_version": COMPATIBLE_VERSION,
+        "rates_mode": "basic",
+        "sample_retention_policies": {"global": [600, 28800], "basic": [600], "detailed": [600]},
+        "exchange_types": exchange_types(),
+        "product_version": COMPATIBLE_VERSION,
+        "product_name": PRODUCT,
+        "rabbitmq_version": COMPATIBLE_VERSION,
+        "cluster_name": node.cluster_name,
+        "erlang_version": platform.python_version(),
+        "erlang_full_version": f"Python {platform.python_version()}",
+        "release_series_support_status": "supported",
+        "disable_stats": False,
+        "enable_queue_totals": False,
+    }
+    if not is_monitor(user):
+        return facts | _part(node, user, asked)
+    sampler = node.sampler
+    row, total = sampler.total_row(), (sampler.total, asked.time)
+    churn = sampler.churn, asked.time
+    return facts | {
+        "message_stats": message_stats(VHOST_COLUMNS, _without_octets(row), total, asked.msg_rates),
+        "churn_rates": with_rates(CHURN, sampler.churn_row(), churn, asked.data_rates),
+        "queue_totals": with_rates(LENGTHS, row[:_LENGTHS_COUNT], total, asked.lengths),
+        "object_totals": totals(node),
+        "statistics_db_event_queue": 0,
+        "node": node.node_name,
+        "listeners": [_listener(node, view) for view in node.listeners],
+        "contexts": contexts(node),
+    }
+
+
+def totals(node: Managed) -> dict[str, int]:
+    """How many connections, channels, exchanges, queues and consumers there are."""
+    server = node.server
+    vhosts = [domain.vhost for domain in server.domains.values()]
+    return {
+        "channels": server.channels_opened_count - server.channels_closed_count,
+        "connections": len(server.connections),
+        "consumers": sum(vhost.consumer_count for vhost in vhosts),
+        "exchanges": sum(len(vhost.router.exchanges) for vhost in vhosts),
+        "queues": sum(len(vhost.queues) for vhost in vhosts),
+    }
+
+
+def exchange_types() -> list[Facts]:
+    """The types of exchanges that may be declared."""
+    return [
+        {"name": name, "description": (kind.__doc__ or "").partition("\n")[0], "enabled": True}
+        for name, kind in sorted(EXCHANGE_TYPES.items())
+    ]
+
+
+def contexts(node: Managed) -> list[Facts]:
+    """Where HTTP is spoken."""
+    found: list[Facts] = []
+    for view in node.listeners:
+        if view.protocol in _DESCRIPTIONS:
+            context: Facts = {
+                "node": node.node_name,
+                "description": _DESCRIPTIONS[view.protocol],
+                "path": "/",
+                "cowboy_opts": "[{sendfile,false}]",
+                "ip": view.host,
+                "port": str(view.port),
+                "ssl_opts": [],
+            }
+            if view.protocol != "http":
+                context["protocol"] = f"'{view.protocol}'"
+            found.append(context)
+    return found
+
+
+def vhost_stats(node: Managed, name: str, asked: Asked) -> Facts:
+    """What is done in a virtual host; nothing is shown before something is."""
+    domain = node.server.domains.get(name)
+    if domain is None:
+        return {}
+    row, series = node.sampler.vhost_row(domain.vhost), series_of(domain.vhost)
+    if not any(row):
+        return {}
+    past = series, asked.time
+    lengths = with_rates(LENGTHS, row[:_LENGTHS_COUNT], past, asked.lengths)
+    shown = with_rates(VHOST_COLUMNS, row, past, asked.data_rates)
+    octets = {key: value for key, value in shown.items() if key.startswith(("recv_oct", "send_oct"))}
+    stats = message_stats(VHOST_COLUMNS, (*_without_octets(row)[:-2], 0, 0), past, asked.msg_rates)
+    return lengths | octets | ({"message_stats": stats} if stats else {})
+
+
+def _part(node: Managed, user: User, asked: Asked) -> Facts:
+    """The same of what a user who sees no others' may know of."""
+    names = login_vhosts(node, user)
+    vhosts = [domain.vhost for name in names if (domain := node.server.domains.get(name)) is not None]
+    rows = [node.sampler.vhost_row(vhost) for vhost in vhosts]
+    row = tuple(map(sum, zip(*rows, strict=True))) if rows else (0,) * len(VHOST_COLUMNS)
+    past = _Sum(vhosts), asked.time
+    own = [one for one in node.server.connections if one.login is not None and one.login.user == user.name]
+    return {
+        "message_stats": message_stats(VHOST_COLUMNS, _without_octets(row), past, asked.msg_rates),
+        "queue_totals": with_rates(LENGTHS, row[:_LENGTHS_COUNT], past, asked.lengths),
+        "object_totals": {
+            "channels": sum(len(connection.channels) for connection in own),
+            "connections": len(own),
+            "consumers": sum(vhost.consumer_count for vhost in vhosts),
+            "exchanges": sum(len(vhost.router.exchanges) for vhost in vhosts),
+            "queues": sum(len(vhost.queues) for vhost in vhosts),
+        },
+    }
+
+
+class _Sum(Series):
+    """The series of some virtual hosts, as if they were one."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, vhosts: list[VirtualHost]) -> None:
+        super().__init__((0,) * len(VHOST_COLUMNS))
+        self._parts = [series for vhost in vhosts if (series := series_of(vhost)) is not None]
+
+    def at(self, time: int, column: int) -> int:
+        return sum(series.at(time, column) for series in self._parts)
+
+    def rate(self, time: int, column: int) -> float:
+        return sum(series.rate(time, column) for series in self._parts)
+
+
+def _without_octets(row: Row) -> Row:
+    """`row` of VHOST_COLUMNS with nothing in what is shown elsewhere."""
+    return tuple(
+        0 if name in ("recv_oct", "send_oct") or name in LENGTHS else number
+        for name, number in zip(VHOST_COLUMNS, row, strict=True)
+    )
+
+
+def _listener(node: Managed, view: ListenerView) -> Facts:
+    options: Facts = dict(_SOCKET_OPTIONS)
+    if view.protocol.startswith("http"):
+        options = {"cowboy_opts": {"sendfile": False}, "ip": view.host, "port": view.port}
+        if view.protocol != "http":
+            options["protocol"] = view.protocol
+    return {
+        "node": node.node_name,
+        "protocol": view.protocol,
+        "ip_address": view.host,
+        "port": view.port,
+        "socket_opts": options,
+    }

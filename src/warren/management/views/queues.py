@@ -1,0 +1,201 @@
+"""A queue as RabbitMQ shows it."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from warren.management.listing import Facts
+from warren.management.managed import Managed
+from warren.management.samples import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
+from warren.management.series import Series
+from warren.management.views.consumers import Consuming, consumer_facts
+from warren.management.views.stats import (
+    GARBAGE_COLLECTION,
+    NO_REDUCTIONS,
+    Asked,
+    message_stats,
+    with_rates,
+    written_time,
+)
+from warren.metadata.definitions import json_value
+from warren.metadata.records import QueueRecord
+from warren.model.arguments import effective_definition
+from warren.queues.classic import ClassicQueue
+
+# A virtual host, and a queue in it.
+Named: TypeAlias = tuple[str, QueueRecord]
+
+# A queue with nothing in it, and what each message takes beside its body.
+_QUEUE_SIZE = 2_048
+_MESSAGE_SIZE = 128
+# Intervals that the utilisation of consumers is taken of: a minute.
+_UTILISATION_INTERVALS = 12
+_INTERVAL_MS = 5_000
+_LENGTHS_COUNT = len(LENGTHS)
+
+
+def live_queue(node: Managed, named: Named) -> ClassicQueue | None:
+    """What keeps its messages; None while its virtual host is down."""
+    domain = node.server.domains.get(named[0])
+    return None if domain is None else domain.vhost.queues.get(named[1].name)
+
+
+def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
+    """What is shown of it in a list."""
+    live = live_queue(node, named)
+    if live is None:
+        return declared_facts(node, named) | {"state": "down"}
+    vhost, record = named
+    described = node.metadata.vhost(vhost)
+    policies = (None, None) if described is None else described.policies_of(record.name, record.kind)
+    definitions = [None if policy is None else policy.definition for policy in policies]
+    series = series_of(live)
+    row = queue_row(live)
+    facts = {
+        **_declared(node, named),
+        **_lengths(live, record),
+        **_consumers(live, series, asked.time),
+        "backing_queue_status": _backing(live, record, series, asked.time),
+        "effective_policy_definition": effective_definition(*definitions),
+        "garbage_collection": GARBAGE_COLLECTION,
+        "head_message_timestamp": live.head_timestamp,
+        "operator_policy": policies[1].name if policies[1] else None,
+        "policy": policies[0].name if policies[0] else None,
+        "recoverable_slaves": None,
+        **NO_REDUCTIONS,
+        "state": "running",
+        **with_rates(LENGTHS, row[:_LENGTHS_COUNT], (series, asked.time), asked.lengths),
+    }
+    stats = message_stats(
+        QUEUE_COLUMNS,
+        (0,) * _LENGTHS_COUNT + tuple(row[_LENGTHS_COUNT:]),
+        (series, asked.time),
+        asked.msg_rates,
+    )
+    if stats:
+        facts["message_stats"] = stats
+    if not live.is_moved and (series is None or series.last_time < asked.time):
+        facts["idle_since"] = written_time(max(live.used_at, 0 if series is None else series.last_time))
+    return facts
+
+
+def whole_queue_facts(node: Managed, named: Named, asked: Asked, consumers: Iterable[Consuming]) -> Facts:
+    """What is shown of it alone: with its consumers, and its owner."""
+    facts = queue_facts(node, named, asked)
+    facts["consumer_details"] = [consumer_facts(node, consuming) for consuming in consumers]
+    # Details by exchange and channel: RabbitMQ has them only in its detailed rates mode.
+    facts |= {"deliveries": [], "incoming": []}
+    owner = named[1].owner
+    if owner is not None:
+        for connection in node.server.connections:
+            if connection.owner.name == owner:
+                peer = connection.peer
+                facts["owner_pid_details"] = {
+                    "name": peer.name,
+                    "peer_host": peer.host,
+                    "peer_port": peer.port,
+                }
+    return facts
+
+
+def declared_facts(node: Managed, named: Named, *, has_totals: bool = False) -> Facts:
+    """What is shown of it without statistics; `has_totals` adds how many messages it has."""
+    facts = _declared(node, named) | {"state": "live"}
+    described = node.metadata.vhost(named[0])
+    policy = None if described is None else described.policies_of(named[1].name, named[1].kind)[0]
+    if policy is not None:
+        facts["policy"] = policy.name
+    live = live_queue(node, named)
+    if has_totals and live is not None:
+        facts |= dict(zip(LENGTHS, queue_row(live), strict=False))
+    return facts
+
+
+def _declared(node: Managed, named: Named) -> Facts:
+    vhost, record = named
+    return {
+        "arguments": json_value(dict(record.arguments)),
+        "auto_delete": record.auto_delete,
+        "durable": record.durable,
+        "exclusive": record.owner is not None,
+        "name": record.name,
+        "node": node.node_name,
+        "type": record.kind,
+        "vhost": vhost,
+    }
+
+
+def _lengths(live: ClassicQueue, record: QueueRecord) -> Facts:
+    ready, unacked, paged = live.message_count, live.unacked_count, live.paged_count
+    octets, unacked_octets = live.ready_octets, live.unacked_octets
+    # Of what is on the disk only, each message is as large as the ready ones are on average.
+    paged_octets = octets * paged // ready if ready else 0
+    in_memory = octets + unacked_octets - paged_octets
+    messages_in_memory = ready + unacked - paged
+    kept, kept_octets = live.kept_count, live.kept_octets
+    return {
+        "memory": _QUEUE_SIZE + in_memory + messages_in_memory * _MESSAGE_SIZE,
+        "message_bytes": octets + unacked_octets,
+        "message_bytes_paged_out": paged_octets,
+        "message_bytes_persistent": kept_octets,
+        "message_bytes_ram": in_memory,
+        "message_bytes_ready": octets,
+        "message_bytes_unacknowledged": unacked_octets,
+        "messages_paged_out": paged,
+        "messages_persistent": kept,
+        "messages_ram": messages_in_memory,
+        "messages_ready_ram": ready - paged,
+        "messages_unacknowledged_ram": unacked,
+    }
+
+
+def _consumers(live: ClassicQueue, series: Series | None, time: int) -> Facts:
+    consumers = list(live.consumers())
+    utilisation: float = _utilisation(live, series, time) if consumers else 0
+    exclusive = next((consumer.tag for consumer in consumers if consumer.is_exclusive), None)
+    active = live.active_consumer
+    return {
+        "consumer_capacity": utilisation,
+        "consumer_utilisation": utilisation,
+        "consumers": len(consumers),
+        "exclusive_consumer_tag": exclusive,
+        "single_active_consumer_tag": active.tag if active is not None else None,
+    }
+
+
+def _utilisation(live: ClassicQueue, series: Series | None, time: int) -> float:
+    """The share of the last minute in which consumers could have taken more than there was."""
+    column = QUEUE_COLUMNS.index("messages_ready")
+    waiting = [live.message_count]
+    if series is not None:
+        waiting += [series.at(time - ago * _INTERVAL_MS, column) for ago in range(_UTILISATION_INTERVALS)]
+    return waiting.count(0) / len(waiting)
+
+
+def _backing(
+    live: ClassicQueue, record: QueueRecord, series: Series | None, time: int
+) -> Mapping[str, object]:
+    """RabbitMQ's queue from inside, as far as there is the like here: q4 is memory, delta the disk."""
+
+    def rate(name: str) -> float:
+        return 0.0 if series is None else series.rate(time, QUEUE_COLUMNS.index(name))
+
+    ready, paged = live.message_count, live.paged_count
+    arguments = record.arguments
+    version = arguments.get("x-queue-version", 1)
+    return {
+        "avg_ack_egress_rate": rate("ack"),
+        "avg_ack_ingress_rate": rate("deliver"),
+        "avg_egress_rate": rate("deliver_get"),
+        "avg_ingress_rate": rate("publish"),
+        "delta": ["delta", 0 if paged else "undefined", paged, 0, paged or "undefined"],
+        "len": ready,
+        "mode": str(arguments.get("x-queue-mode", "default")),
+        "next_deliver_seq_id": max(0, live.published_count - ready),
+        "next_seq_id": live.published_count,
+        "q1": 0,
+        "q2": 0,
+        "q3": 0,
+        "q4": ready - paged,
+        "target_ram_count": "infinity",
+        "version": version if isinstance(version, int) else 1,
+    }

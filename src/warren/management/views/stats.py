@@ -1,0 +1,101 @@
+"""Counters as they are shown: each with its rate beside it, and its samples where these are asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from warren.limits import SAMPLES_SHOWN_MAX
+from warren.management.listing import Facts
+from warren.management.managed import Managed
+from warren.management.replies import bad_request
+from warren.management.samples import DELIVERED, DISK, PUBLISHED
+from warren.management.series import Range, Row, Series, details
+
+# What cannot be known of a garbage collector that there is not, in the shape that clients expect.
+GARBAGE_COLLECTION: Facts = {
+    "fullsweep_after": 65535,
+    "max_heap_size": 0,
+    "min_bin_vheap_size": 46422,
+    "min_heap_size": 233,
+    "minor_gcs": 0,
+}
+# Erlang counts steps of work, and nothing here does.
+NO_REDUCTIONS: Facts = {"reductions": 0, "reductions_details": {"rate": 0.0}}
+# A group of counters is shown from the first that counts.
+_GROUPS = (frozenset(("publish", *PUBLISHED)), frozenset(DELIVERED), frozenset(DISK))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a request wants to know of the past."""
+
+    # When samples were taken last (ms).
+    time: int
+    now: int
+    lengths: Range | None = None
+    msg_rates: Range | None = None
+    data_rates: Range | None = None
+    node_stats: Range | None = None
+
+
+def asked(request: web.Request, node: Managed) -> Asked:
+    """What `request` asks for; Refused if that is too much."""
+    now = node.now()
+    return Asked(
+        time=node.sampler.time,
+        now=now,
+        lengths=_range(request, "lengths", now, is_ceiling=True),
+        msg_rates=_range(request, "msg_rates", now),
+        data_rates=_range(request, "data_rates", now),
+        node_stats=_range(request, "node_stats", now),
+    )
+
+
+def with_rates(
+    columns: Sequence[str], row: Row, past: tuple[Series | None, int], times: Range | None
+) -> Facts:
+    """Every number of `row`, with its details; `past` are its samples, and when they were taken last."""
+    series, time = past
+    shown: Facts = {}
+    for column, name in enumerate(columns):
+        shown[name] = row[column]
+        shown[f"{name}_details"] = details(series, time, column, times)
+    return shown
+
+
+def message_stats(
+    columns: Sequence[str], row: Row, past: tuple[Series | None, int], times: Range | None
+) -> Facts:
+    """The same for what was done with messages, as far as anything was."""
+    counted = {name for name, number in zip(columns, row, strict=True) if number}
+    shown = frozenset[str]().union(*(group for group in _GROUPS if not counted.isdisjoint(group)))
+    stats = with_rates(columns, row, past, times)
+    return {key: value for key, value in stats.items() if key.removesuffix("_details") in shown}
+
+
+def written_time(time: int) -> str:
+    """`time` (ms) as RabbitMQ writes it."""
+    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _range(request: web.Request, prefix: str, now: int, *, is_ceiling: bool = False) -> Range | None:
+    age, step = _number(request, f"{prefix}_age"), _number(request, f"{prefix}_incr")
+    if age is None or step is None:
+        return None
+    if age <= 0 or step <= 0 or age // step > SAMPLES_SHOWN_MAX:
+        raise bad_request(f"Invalid range parameters: age {age}, incr {step}", "invalid_range_parameters")
+    step_ms = step * 1000
+    last = now - now % step_ms
+    if is_ceiling and last < now:
+        last += step_ms
+    return Range(last, age * 1000, step_ms)
+
+
+def _number(request: web.Request, name: str) -> int | None:
+    """RabbitMQ: what is no number was not said."""
+    try:
+        return int(request.query.get(name, ""))
+    except ValueError:
+        return None
