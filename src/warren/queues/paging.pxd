@@ -27,7 +27,7 @@ cdef class PagedRow:
     cpdef uint64_t first_location(self) except? 0
     @cython.locals(block=Block)
     cpdef pass_first(self)
-    @cython.locals(number=Py_ssize_t, place=int64_t, block=Block, locations=Column)
+    @cython.locals(number=Py_ssize_t, begin=int64_t, place=int64_t, block=Block, locations=Column)
     cpdef list peek(self, int64_t first, Py_ssize_t count)
     @cython.locals(block=Block, location=uint64_t)
     cpdef object take_some(self, Py_ssize_t count)

@@ -80,7 +80,8 @@ class PagedRow:
         while number < self._blocks.count and len(found) < count:
             block: Block = self._blocks.get(number)  # type: ignore[assignment]
             locations = block.locations
-            for place in range(max(first - block.first, block.passed), locations.count):
+            begin = first - block.first
+            for place in range(max(begin, block.passed), locations.count):
                 if locations.get(place):
                     found.append((block.first + place, locations.get(place)))
                     if len(found) == count:
