@@ -3,19 +3,84 @@
 import base64
 import http.client
 import json
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
 
 from tests.integration.process import Broker
 
 TIMEOUT_S = 30
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What came back; `value` is the JSON in it, None if there is none."""
+
+    status: int
+    value: Any
+    headers: Mapping[str, str]
+
+    @property
+    def reason(self) -> object:
+        """Why it was refused."""
+        return self.value["reason"]
+
+
+class Client:
+    """One user of one broker, over one connection that is kept."""
+
+    def __init__(self, node: Broker, user: str | None = "guest:guest") -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
+        self._headers = {}
+        if user is not None:
+            self._headers["authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
+
+    def ask(self, line: str, body: object = None, headers: Mapping[str, str] = {}) -> Answer:
+        """The answer to `line`, a method and what comes behind `/api`; octets are sent as they are."""
+        method, path = line.split(" ", 1)
+        octets = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        self._connection.request(method, "/api" + path, octets, {**self._headers, **headers})
+        response = self._connection.getresponse()
+        content = response.read()
+        is_json = response.headers.get_content_type() == "application/json" and content
+        return Answer(response.status, json.loads(content) if is_json else None, dict(response.headers))
+
+    def get(self, path: str) -> Any:
+        """What is at `path`, which must be there."""
+        answer = self.ask(f"GET {path}")
+        assert answer.status == 200, answer
+        return answer.value
+
+    def status(self, line: str, body: object = None) -> int:
+        """The status alone."""
+        return self.ask(line, body).status
+
+    def refusal(self, line: str, body: object = None) -> tuple[int, object]:
+        """The status, and why."""
+        answer = self.ask(line, body)
+        return answer.status, answer.reason
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._connection.close()
+
+
+def quoted(name: str) -> str:
+    """`name` as one segment of a path."""
+    return quote(name, safe="")
+
+
 def get(node: Broker, path: str, protocol: str = "http") -> tuple[int, bytes]:
     """What guest gets: status and body."""
-    connection = http.client.HTTPConnection("127.0.0.1", node.ports[protocol], timeout=TIMEOUT_S)
-    authorization = "Basic " + base64.b64encode(b"guest:guest").decode()
-    connection.request("GET", path, headers={"authorization": authorization})
-    response = connection.getresponse()
-    return response.status, response.read()
+    with closing(
+        http.client.HTTPConnection("127.0.0.1", node.ports[protocol], timeout=TIMEOUT_S)
+    ) as connection:
+        authorization = "Basic " + base64.b64encode(b"guest:guest").decode()
+        connection.request("GET", path, headers={"authorization": authorization})
+        response = connection.getresponse()
+        return response.status, response.read()
 
 
 def states(node: Broker) -> list[str]:

@@ -1,0 +1,165 @@
+"""Definitions over HTTP: RabbitMQ's document comes in unchanged, and out again as it went in."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.integration.api import Client
+from tests.integration.process import Broker, broker
+from tests.integration.test_serve import connect
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
+        yield node
+
+
+@pytest.fixture(scope="module")
+def client(node: Broker) -> Iterator[Client]:
+    client = Client(node)
+    yield client
+    client.close()
+
+
+# As RabbitMQ 3.10.8 exports it.
+DOCUMENT: dict[str, Any] = {
+    "rabbit_version": "3.10.8", "rabbitmq_version": "3.10.8", "product_name": "RabbitMQ",
+    "product_version": "3.10.8",
+    "users": [
+        {"name": "alice", "password_hash": "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR",
+         "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": ["administrator"],
+         "limits": {"max-connections": 10}},
+    ],
+    "vhosts": [{"name": "orders"}],
+    "permissions": [{"user": "alice", "vhost": "orders", "configure": ".*", "write": ".*", "read": ".*"}],
+    "topic_permissions": [
+        {"user": "alice", "vhost": "orders", "exchange": "amq.topic", "write": "^a", "read": ".*"}
+    ],
+    "parameters": [
+        {"value": {"max-queues": 500}, "vhost": "orders", "component": "vhost-limits", "name": "limits"},
+        {"value": {"pattern": "^q", "definition": {"expires": 36000000}, "priority": 1, "apply-to": "queues"},
+         "vhost": "orders", "component": "operator_policy", "name": "op"},
+    ],
+    "global_parameters": [{"name": "gp", "value": {"a": 1}}],
+    "policies": [
+        {"vhost": "orders", "name": "p", "pattern": "^q", "apply-to": "queues",
+         "definition": {"max-length": 1000}, "priority": 3},
+    ],
+    "queues": [
+        {"name": "q", "vhost": "orders", "durable": True, "auto_delete": False,
+         "arguments": {"x-message-ttl": 600000, "x-dead-letter-exchange": "x"}},
+    ],
+    "exchanges": [
+        {"name": "x", "vhost": "orders", "type": "topic", "durable": True, "auto_delete": False,
+         "internal": False, "arguments": {"alternate-exchange": "amq.fanout"}},
+    ],
+    "bindings": [
+        {"source": "x", "vhost": "orders", "destination": "q", "destination_type": "queue",
+         "routing_key": "a.#", "arguments": {}},
+    ],
+}  # fmt: skip
+
+
+def test_a_document_of_rabbitmq_comes_in_and_out(node: Broker, client: Client) -> None:
+    assert client.status("POST /definitions", DOCUMENT) == 204
+    assert client.status("POST /definitions", DOCUMENT) == 204
+    exported = client.get("/definitions")
+    assert exported == client.get("/all-configuration")
+    for section, entries in DOCUMENT.items():
+        if section == "vhosts":
+            assert "orders" in [vhost["name"] for vhost in exported["vhosts"]]
+        elif isinstance(entries, list):
+            assert [entry for entry in entries if entry not in exported[section]] == [], section
+        else:
+            assert exported[section] == entries
+    assert Client(node, "alice:test12").get("/whoami")["name"] == "alice"
+    connection = connect(node.port, "alice", "test12", "orders")
+    channel = connection.channel()
+    channel.basic_publish("x", "a.b", b"hello")
+    assert channel.basic_get("q", auto_ack=True)[2] == b"hello"
+    connection.close()
+    with broker() as other:
+        assert Client(other).status("POST /definitions", exported) == 204
+        assert Client(other).get("/definitions") == exported
+
+
+def test_one_virtual_host_comes_out_and_into_another(client: Client) -> None:
+    client.ask("POST /definitions", DOCUMENT)
+    exported = client.get("/definitions/orders")
+    assert "users" not in exported
+    client.ask("PUT /vhosts/copy")
+    assert client.status("POST /definitions/copy", exported) == 204
+    assert client.get("/definitions/copy") == json.loads(
+        json.dumps(exported).replace('"vhost": "orders"', '"vhost": "copy"')
+    )
+    assert client.refusal("GET /definitions/nosuch") == (400, "vhost_not_found")
+    assert client.status("POST /definitions/nosuch", exported) == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"{bad", "failed_to_parse_json"),
+        ({"users": 5}, "users is not a list"),
+        ({"queues": [{"name": "q", "vhost": "nosuch", "durable": True}]}, ["no_such_vhost", "nosuch"]),
+        (
+            {"permissions": [{"user": "no", "vhost": "/", "configure": "", "write": "", "read": ""}]},
+            ["no_such_user", "no"],
+        ),
+        (
+            {"policies": [{"vhost": "/", "name": "p", "pattern": "(", "definition": {"max-length": 5}}]},
+            "Validation failed\n\npattern should be regular expression but is invalid: "
+            '{"missing )",1}\n (//p)',
+        ),
+        (
+            {"parameters": [{"vhost": "/", "component": "no", "name": "p", "value": 5}]},
+            "Validation failed\n\ncomponent no not found\n (//no/p)",
+        ),
+        ({"exchanges": [{"name": "e", "vhost": "/", "type": "nope"}]}, "unknown exchange type 'nope'"),
+    ],
+)
+def test_a_document_that_cannot_be(client: Client, body: object, reason: object) -> None:
+    assert client.refusal("POST /definitions", body) == (400, reason)
+
+
+def test_nothing_is_made_of_a_document_that_has_something_impossible(client: Client) -> None:
+    queues = [
+        {"name": "good", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}},
+        {"name": "bad", "vhost": "/", "durable": True, "auto_delete": False,
+         "arguments": {"x-max-length": "many"}},
+    ]  # fmt: skip
+    assert client.status("POST /definitions", {"queues": queues}) == 400
+    assert "good" not in [queue["name"] for queue in client.get("/definitions/%2f")["queues"]]
+
+
+def test_many_queues_and_bindings_come_in_one_document(client: Client) -> None:
+    client.ask("PUT /vhosts/many")
+    names = [f"q{number}" for number in range(300)]
+    document = {
+        "queues": [{"name": name, "durable": True, "auto_delete": False, "arguments": {}} for name in names],
+        "bindings": [
+            {"source": "amq.direct", "destination": name, "destination_type": "queue", "routing_key": name,
+             "arguments": {}}
+            for name in names
+        ],
+    }  # fmt: skip
+    assert client.status("POST /definitions/many", document) == 204
+    exported = client.get("/definitions/many")
+    assert [queue["name"] for queue in exported["queues"]] == names
+    assert len(exported["bindings"]) == 300
+
+
+def test_a_form_uploads_a_file_and_goes_where_it_came_from(client: Client) -> None:
+    queue = {"name": "up", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
+    part = "--B\r\ncontent-disposition: form-data; name={}\r\n\r\n{}\r\n"
+    file = part.format('"file"; filename="d.json"', json.dumps({"queues": [queue]}))
+    headers = {"content-type": "multipart/form-data; boundary=B"}
+    for target, status in (("../#/import-succeeded", 303), ("https://elsewhere.example/", 204)):
+        body = file + part.format('"redirect"', target) + "--B--\r\n"
+        answer = client.ask("POST /definitions", body.encode(), headers)
+        assert answer.status == status
+    assert "up" in [queue["name"] for queue in client.get("/definitions/%2f")["queues"]]
+    answer = client.ask("POST /definitions", (part.format('"redirect"', "x") + "--B--\r\n").encode(), headers)
+    assert (answer.status, answer.reason) == (400, "failed_to_parse_json")

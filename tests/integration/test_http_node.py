@@ -1,0 +1,104 @@
+"""What tools ask of a node over HTTP: health, feature flags, attempts to log in, and the rest."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+from tests.integration.api import Client
+from tests.integration.process import Broker, broker
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
+        yield node
+
+
+@pytest.fixture(scope="module")
+def client(node: Broker) -> Iterator[Client]:
+    client = Client(node)
+    yield client
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("certificate-expiration/1/months", (200, None)),
+        ("certificate-expiration/2/week", (
+            400, "Time unit not recognised. Supported units: days, weeks, months, years.",
+        )),
+        ("certificate-expiration/two/weeks", (400, "Invalid expiration value.")),
+        ("node-is-mirror-sync-critical", (200, "single node cluster")),
+        ("node-is-quorum-critical", (200, "single node cluster")),
+        ("protocol-listener/bogus", (503, "No active listener")),
+        ("nosuch", (404, "Not Found")),
+    ],
+)  # fmt: skip
+def test_health_checks(client: Client, path: str, answer: tuple[int, str | None]) -> None:
+    found = client.ask(f"GET /health/checks/{path}")
+    assert (found.status, found.value.get("reason")) == answer
+
+
+def test_a_certificate_that_expires_is_named(tmp_path: Path) -> None:
+    certificate = trustme.CA().issue_cert("localhost", not_after=datetime.now(UTC) + timedelta(days=10))
+    certificate.private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    (tmp_path / "rabbitmq.conf").write_text(
+        f"listeners.ssl.default = 127.0.0.1:0\nssl_options.certfile = {tmp_path}/server.pem\n"
+        f"ssl_options.keyfile = {tmp_path}/server.pem\n"
+    )
+    with broker(config=tmp_path / "rabbitmq.conf") as started:
+        client = Client(started)
+        assert client.get("/health/checks/certificate-expiration/1/weeks") == {"status": "ok"}
+        answer = client.ask("GET /health/checks/certificate-expiration/1/months")
+        assert (answer.status, answer.reason) == (503, "Certificates expiring")
+        assert [entry["certfile"] for entry in answer.value["expired"]] == [f"{tmp_path}/server.pem"]
+
+
+def test_the_old_health_check(client: Client) -> None:
+    (name,) = (node["name"] for node in client.get("/nodes"))
+    assert client.get("/healthchecks/node") == client.get(f"/healthchecks/node/{name}") == {"status": "ok"}
+    assert client.status("GET /healthchecks/node/nosuch") == 404
+
+
+def test_feature_flags(client: Client) -> None:
+    states = {flag["name"]: flag["state"] for flag in client.get("/feature-flags")}
+    assert states["user_limits"] == "enabled"
+    assert client.status("PUT /feature-flags/user_limits/enable", {}) == 204
+    assert client.refusal("PUT /feature-flags/nosuch/enable", {}) == (400, "unsupported")
+
+
+def test_attempts_to_log_in_are_counted(node: Broker, client: Client) -> None:
+    (name,) = (entry["name"] for entry in client.get("/nodes"))
+    assert client.status(f"DELETE /auth/attempts/{name}") == 204
+    Client(node, "guest:wrong").ask("GET /whoami")
+    assert client.get(f"/auth/attempts/{name}") == [
+        {"protocol": "http", "auth_attempts": 2, "auth_attempts_failed": 1, "auth_attempts_succeeded": 1}
+    ]
+    assert client.get(f"/auth/attempts/{name}/source") == []
+    assert client.status("GET /auth/attempts/nosuch") == 404
+
+
+def test_a_login_by_form_leaves_no_password_behind(node: Broker) -> None:
+    stranger = Client(node, None)
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    answer = stranger.ask("POST /login", b"username=guest&password=guest", headers)
+    assert (answer.status, answer.value) == (200, "ok")
+    assert "set-cookie" not in {name.lower() for name in answer.headers}
+    answer = stranger.ask("POST /login", b"username=guest&password=wrong", headers)
+    assert (answer.status, answer.reason) == (401, "Login failed")
+    assert stranger.status("POST /login") == 401
+
+
+def test_the_rest_answers_as_one_node_can(node: Broker, client: Client) -> None:
+    assert client.status("POST /rebalance/queues", {}) == 204
+    assert client.status("DELETE /reset") == 204
+    assert client.status("DELETE /reset/nosuch") == 404
+    assert [set(entry) for entry in client.get("/extensions")] == [{"javascript"}]
+    assert Client(node, None).get("/auth") == {"enable_uaa": False, "uaa_client_id": "", "uaa_location": ""}
+
+
+def test_a_slash_at_the_end_changes_nothing(client: Client) -> None:
+    assert client.get("/users/") == client.get("/users")

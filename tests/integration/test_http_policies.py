@@ -1,0 +1,131 @@
+"""Policies, operator policies and parameters over HTTP: kept, in force, and refused in RabbitMQ's words."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.integration.api import Client
+from tests.integration.process import Broker, broker
+from tests.integration.test_serve import connect
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
+        yield node
+
+
+@pytest.fixture(scope="module")
+def client(node: Broker) -> Iterator[Client]:
+    client = Client(node)
+    yield client
+    client.close()
+
+
+KINDS = ["policies", "operator-policies"]
+ONE = {"pattern": "^q", "definition": {"max-length": 1}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_policy_comes_changes_and_goes(client: Client, kind: str) -> None:
+    assert client.status(f"PUT /{kind}/%2f/p", ONE) == 201
+    assert client.status(f"PUT /{kind}/%2f/p", ONE | {"priority": 2, "apply-to": "queues"}) == 204
+    shown = {
+        "vhost": "/", "name": "p", "pattern": "^q", "definition": {"max-length": 1}, "priority": 2,
+        "apply-to": "queues",
+    }  # fmt: skip
+    assert client.get(f"/{kind}/%2f/p") == shown
+    assert client.get(f"/{kind}/%2f") == client.get(f"/{kind}") == [shown]
+    assert client.status(f"DELETE /{kind}/%2f/p") == 204
+    assert client.status(f"DELETE /{kind}/%2f/p") == 404
+    assert client.get(f"/{kind}") == []
+    assert client.status(f"GET /{kind}/nosuch") == 404
+    assert client.refusal(f"PUT /{kind}/nosuch/p", ONE) == (404, "vhost_not_found")
+
+
+def test_a_policy_is_in_force_at_once(node: Broker, client: Client) -> None:
+    connection = connect(node.port)
+    channel = connection.channel()
+    channel.confirm_delivery()
+    channel.queue_declare("q1")
+    client.ask("PUT /policies/%2f/one", ONE)
+    for body in (b"1", b"2"):
+        channel.basic_publish("", "q1", body)
+    assert channel.basic_get("q1", auto_ack=True)[2] == b"2"
+    assert channel.basic_get("q1", auto_ack=True)[0] is None
+    client.ask("DELETE /policies/%2f/one")
+    for body in (b"1", b"2"):
+        channel.basic_publish("", "q1", body)
+    assert channel.basic_get("q1", auto_ack=True)[2] == b"1"
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "body", "reason"),
+    [
+        ("PUT /policies/%2f/bad", {}, "[{key_missing,pattern},{key_missing,definition}]"),
+        (
+            "PUT /policies/%2f/bad", ONE | {"pattern": "("},
+            "Validation failed\n\npattern should be regular expression but is invalid: "
+            '{"missing )",1}\n',
+        ),
+        (
+            "PUT /policies/%2f/bad", ONE | {"definition": {"nope": 1}},
+            'Validation failed\n\n[{&lt;&lt;"nope"&gt;&gt;,1}] are not recognised policy settings\n',
+        ),
+        (
+            "PUT /operator-policies/%2f/bad", ONE | {"definition": {"dead-letter-exchange": "a"}},
+            'Validation failed\n\n[{<<"dead-letter-exchange">>,<<"a">>}] are not recognised policy '
+            "settings\n",
+        ),
+        (
+            "PUT /policies/%2f/bad", ONE | {"definition": {"max-length": -1}},
+            "Validation failed\n\n-1 is not a valid maximum length\n",
+        ),
+        ("PUT /policies/%2f/bad", ONE | {"definition": {}}, "Validation failed\n\nno policy provided\n"),
+        (
+            "PUT /policies/%2f/bad", ONE | {"priority": "3"},
+            'Validation failed\n\npriority should be a number, actually was &lt;&lt;"3"&gt;&gt;\n',
+        ),
+        (
+            "PUT /parameters/nonsense/%2f/a", {"value": 1},
+            "Validation failed\n\ncomponent nonsense not found\n",
+        ),
+        ("PUT /parameters/policy/%2f/a", {"value": ONE}, "policies may not be set using this method"),
+        ("PUT /parameters/shovel/%2f/a", {}, "[{key_missing,value}]"),
+        (
+            "PUT /parameters/shovel/%2f/a", {"value": {}},
+            "Validation failed\n\nMust specify 'src-exchange' or 'src-queue'\n"
+            'Key "dest-uri" not found in a\nKey "src-uri" not found in a\n',
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_refused(client: Client, line: str, body: object, reason: str) -> None:
+    assert client.refusal(line, body) == (400, reason)
+
+
+def test_parameters_are_kept_by_component_and_name(client: Client) -> None:
+    value = {"uri": "amqp://localhost"}
+    path = "/parameters/federation-upstream/%2f/up"
+    assert client.status(f"PUT {path}", {"value": value}) == 201
+    assert client.status(f"PUT {path}", {"value": value | {"max-hops": 2}}) == 204
+    shown = {
+        "value": value | {"max-hops": 2}, "vhost": "/", "component": "federation-upstream", "name": "up",
+    }  # fmt: skip
+    assert client.get(path) == shown
+    assert client.get("/parameters") == client.get("/parameters/federation-upstream/%2f") == [shown]
+    assert client.get("/parameters/nothing") == []
+    client.ask("PUT /policies/%2f/p", ONE)
+    assert [entry["name"] for entry in client.get("/parameters/policy/%2f")] == ["p"]
+    assert client.status(f"DELETE {path}") == 204
+    assert client.status(f"DELETE {path}") == 404
+    client.ask("DELETE /policies/%2f/p")
+
+
+def test_parameters_of_the_broker(client: Client) -> None:
+    assert client.status("PUT /global-parameters/g", {"value": {"a": None}}) == 201
+    assert client.status("PUT /global-parameters/g", {"value": [1]}) == 204
+    assert client.get("/global-parameters/g") == {"name": "g", "value": [1]}
+    assert client.get("/global-parameters") == [{"name": "g", "value": [1]}]
+    assert client.refusal("PUT /global-parameters/g", {}) == (400, "[{key_missing,value}]")
+    assert client.status("DELETE /global-parameters/g") == 204
+    assert client.status("GET /global-parameters/g") == 404

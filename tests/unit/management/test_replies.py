@@ -1,0 +1,16 @@
+"""What is written as JSON."""
+
+import json
+
+from warren.management.replies import encoded
+from warren.wire.table import Float32, Int8, Timestamp, UInt64
+
+
+def test_numbers_of_tables_are_numbers() -> None:
+    value = {"a": [Timestamp(5), Int8(-1), UInt64(2**64 - 1)], "f": Float32(0.5), "t": True}
+    assert json.loads(encoded(value)) == {"a": [5, -1, 2**64 - 1], "f": 0.5, "t": True}
+
+
+def test_octets_that_are_no_text_do_not_stop_an_answer() -> None:
+    name = b"a\xffb".decode("utf-8", "surrogateescape")
+    assert json.loads(encoded({"name": name, name: [name]})) == {"name": "a\ufffdb", "a\ufffdb": ["a\ufffdb"]}
