@@ -68,7 +68,10 @@ def json_value(value: Value) -> Json:
         return [json_value(item) for item in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
-    return float(value) if type_name(value) == "decimal" else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        # Of one of AMQP's sizes, which JSON does not know.
+        return int(value)
+    return float(value) if isinstance(value, float) or type_name(value) == "decimal" else value
 
 
 def policy_entry(vhost: str, policy: Policy) -> Entry:

@@ -117,7 +117,7 @@ class Node:
             server=server,
             sampler=sampler,
             data_directory=str(self._folder.path) if self._folder is not None else "",
-            config_files=(),
+            config_files=(config.file,) if config.file else (),
             alarms=alarms,
             vhosts=self.broker.tree.views,
             start_vhost=self.broker.tree.start,

@@ -32,6 +32,8 @@ class Config:
         self._values: dict[str, object] = {}
         self._families: dict[str, dict[str, object]] = {}
         self.warnings: list[str] = []
+        # What was read; empty without a file.
+        self.file = ""
         # Reads everything anew, as it is now.
         self.again: Callable[[], Config] = lambda: self
         for entry in entries:
@@ -73,6 +75,7 @@ def load(file: str, environment: Mapping[str, str], flags: Iterable[Entry] = ())
     flags = list(flags)
     config = Config([*entries, *found, *flags])
     config.warnings.extend(warnings)
+    config.file = file
     config.again = lambda: load(file, environment, flags)
     return config
 

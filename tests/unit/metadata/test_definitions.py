@@ -7,10 +7,11 @@ import pytest
 
 from warren.metadata.commands import Command, DeclareQueue, Reply
 from warren.metadata.defaults import DefaultsSettings, initial_commands
-from warren.metadata.definitions import exported, exported_vhost
+from warren.metadata.definitions import exported, exported_vhost, json_value
 from warren.metadata.definitions_import import DefinitionsError, imported
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
+from warren.wire.table import Float32, Int8, Int32, Timestamp, UInt16
 
 Apply = Callable[[Command], Reply]
 
@@ -167,3 +168,14 @@ def test_an_empty_broker_starts_with_guest_in_the_default_vhost() -> None:
     permission = metadata.permissions.get("guest", "/")
     assert permission is not None
     assert (permission.configure, permission.write, permission.read) == (".*", ".*", ".*")
+
+
+@pytest.mark.parametrize("value", [Int8(2), Int32(2), UInt16(2), Timestamp(2)])
+def test_numbers_of_every_size_become_those_of_json(value: int) -> None:
+    assert json_value({"a": [value]}) == {"a": [2]}
+    assert type(json_value(value)) is int
+
+
+def test_small_floats_become_those_of_json() -> None:
+    assert type(json_value(Float32(0.5))) is float
+    assert json_value(True) is True

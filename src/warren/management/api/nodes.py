@@ -29,7 +29,7 @@ def one_node(request: web.Request, node: Managed) -> web.Response:
         facts["memory"] = memory_facts(node, is_relative=False)
     if request.query.get("binary") == "true":
         # What Erlang keeps beside the heaps of processes, by process: there is nothing of the kind.
-        facts["binary"] = dict.fromkeys(memory_facts(node, is_relative=True), 0)
+        facts["binary"] = dict.fromkeys((*memory_facts(node, is_relative=True), "other"), 0)
     return reply_one(request, facts)
 
 

@@ -42,7 +42,7 @@ def overview_facts(node: Managed, user: User, asked: Asked) -> Facts:
     churn = sampler.churn, asked.time
     return facts | {
         "message_stats": message_stats(VHOST_COLUMNS, _without_octets(row), total, asked.msg_rates),
-        "churn_rates": with_rates(CHURN, sampler.churn_row(), churn, asked.data_rates),
+        "churn_rates": with_rates(CHURN, sampler.churn_row(), churn, asked.msg_rates),
         "queue_totals": with_rates(LENGTHS, row[:_LENGTHS_COUNT], total, asked.lengths),
         "object_totals": totals(node),
         "statistics_db_event_queue": 0,

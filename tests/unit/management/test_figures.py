@@ -1,0 +1,29 @@
+"""What a node uses, as the kernel says it."""
+
+import os
+
+from tests.unit.session.client import Broker
+
+from warren.flow.alarms import Alarms, Level, Resource
+from warren.management.figures import FIGURES, Figures, descriptors_max, descriptors_used
+
+
+def test_figures_are_of_this_process() -> None:
+    broker = Broker()
+    broker.client()
+    alarms = Alarms(broker.server.block)
+    alarms.measured(Level(Resource.MEMORY, 1000, 2000))
+    figures = Figures(broker.server, alarms)
+    shown = dict(zip(FIGURES, figures.row(), strict=True))
+    assert (shown["mem_used"], shown["disk_free"], shown["sockets_used"]) == (1000, 0, 1)
+    assert shown["proc_used"] >= 1
+    assert 0 < shown["fd_used"] <= descriptors_max()
+
+
+def test_an_open_file_takes_a_descriptor() -> None:
+    before = descriptors_used()
+    ends = os.pipe()
+    assert descriptors_used() >= before + 2
+    for end in ends:
+        os.close(end)
+    assert descriptors_used() == before
