@@ -251,3 +251,7 @@ SAMPLES_OF_ONE_MIN = 2
 SAMPLED_PER_TURN = 128
 # Samples of a number that one request may ask for, as RabbitMQ; a page with 500 queues asks often.
 SAMPLES_SHOWN_MAX = 500
+
+# --- command line -------------------------------------------------------------------------------
+# Octets of an answer that the command line takes into its memory: definitions of a hundred thousand queues.
+CLI_ANSWER_SIZE_MAX = 268_435_456

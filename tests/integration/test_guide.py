@@ -86,6 +86,7 @@ class Reader:
             self.serve(command)
             return
         environment = warren_environment()
+        environment["WARREN_URI"] = f"http://127.0.0.1:{self._ports[HTTP]}"
         paths = [str(self._folder / "sitecustomize"), environment["PYTHONPATH"]]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
         programs = [str(self._folder / "bin"), str(Path(sys.executable).parent), environment["PATH"]]

@@ -1,20 +1,45 @@
 """The `warren` command."""
 
+from importlib import import_module
+
 import click
 
 from warren import __version__
-from warren.cli.perf.command import perf
-from warren.cli.server import serve
+from warren.cli.operator.groups import add_commands
+
+# Where the commands are that take a while to load: whoever asks a broker does not wait for what runs one.
+_LARGE = {"serve": "warren.cli.server", "perf": "warren.cli.perf.command"}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """All commands; the large ones are loaded when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return sorted([*super().list_commands(ctx), *_LARGE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name not in _LARGE:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(import_module(_LARGE[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="warren")
 def main() -> None:
-    """A message broker that RabbitMQ's applications can switch to unchanged."""
+    """A message broker that RabbitMQ's applications can switch to unchanged.
+
+    Commands but serve and perf ask a running broker over its HTTP API: --uri, or WARREN_URI, WARREN_USER
+    and WARREN_PASSWORD, say which and as whom. Names of rabbitmqctl work as well: list_queues, add_user.
+
+    They end with 0 if it is done, 1 if it was refused or is not there, 2 for wrong usage, 3 if the broker is
+    not reached, 4 if the user may not, 5 if the broker failed, 6 if a health check found something.
+    """
 
 
-main.add_command(serve)
-main.add_command(perf)
+add_commands(main)
 
 if __name__ == "__main__":
     main()

@@ -13,7 +13,9 @@ Value = TypeVar("Value")
 
 ENVIRONMENT_PREFIX = "WARREN_"
 # Read by the build and by the command line, or set by Kubernetes for a service of this name.
-_OTHER_VARIABLES = frozenset({"PURE", "COMPILED", "CONFIG", "HOST", "PORT"})
+_OTHER_VARIABLES = frozenset(
+    {"PURE", "COMPILED", "CONFIG", "HOST", "PORT", "URI", "USER", "PASSWORD", "VHOST", "CACERT"}
+)
 
 # What older files call a setting.
 _ALIASES = {

@@ -1,0 +1,160 @@
+"""Users and limits: what needs to know first what there is."""
+
+from warren.cli.operator.api import Row, filled
+from warren.cli.operator.command import Command, Run, Task
+from warren.cli.operator.failures import USAGE, Absent, Failure
+from warren.cli.operator.options import secret
+from warren.cli.operator.session import Arguments, Session
+from warren.cli.operator.taking import USER, named, object_of, option
+
+_USER_PATH = "/users/{user}"
+_VHOST_LIMITS = "/vhost-limits/{vhost}"
+_USER_LIMITS = "/user-limits/{user}"
+_PASSWORD = named("password", required=False)
+_LIMITS = named("limits")
+
+
+def _add(session: Session, arguments: Arguments) -> None:
+    user, path = arguments["user"], filled(_USER_PATH, arguments)
+    try:
+        session.api.get(path)
+    except Absent:
+        body = {"password": _password(arguments), "tags": arguments["tags"]}
+        session.api.send("PUT", path, body)
+        session.say(f"user {user}: added; 'warren permissions set' lets it into a vhost")
+        return
+    raise Failure(f"user {user!r} exists; 'warren users change-password' and 'set-tags' change it")
+
+
+def _change_password(session: Session, arguments: Arguments) -> None:
+    user = _user(session, arguments)
+    body = {"password": _password(arguments), "tags": user["tags"]}
+    session.api.send("PUT", filled(_USER_PATH, arguments), body)
+    session.say(f"user {user['name']}: password changed")
+
+
+def _clear_password(session: Session, arguments: Arguments) -> None:
+    user = _user(session, arguments)
+    session.api.send("PUT", filled(_USER_PATH, arguments), {"password_hash": "", "tags": user["tags"]})
+    session.say(f"user {user['name']}: no password gets it in any more")
+
+
+def _set_tags(session: Session, arguments: Arguments) -> None:
+    user = _user(session, arguments)
+    tags = ",".join(arguments["tags"])
+    body = {
+        "password_hash": user["password_hash"],
+        "hashing_algorithm": user["hashing_algorithm"],
+        "tags": tags,
+    }
+    session.api.send("PUT", filled(_USER_PATH, arguments), body)
+    session.say(f"user {user['name']}: tags are {tags}" if tags else f"user {user['name']}: has no tags")
+
+
+def _set_limits(path: str) -> Run:
+    def does(session: Session, arguments: Arguments) -> None:
+        limits = object_of(arguments["limits"], "LIMITS")
+        where = filled(path, arguments)
+        for name, value in limits.items():
+            session.api.send("PUT", where + filled("/{name}", {"name": name}), {"value": value})
+        session.say(f"set: {', '.join(limits)}")
+
+    return does
+
+
+def _clear_limits(path: str) -> Run:
+    def does(session: Session, arguments: Arguments) -> None:
+        where, chosen = filled(path, arguments), arguments["limit"]
+        names = [name for row in session.api.get(where) for name in row["value"]]
+        if chosen not in ("all", *names):
+            raise Failure(f"no limit {chosen!r} is set; 'warren limits list' shows those that are")
+        gone = names if chosen == "all" else [chosen]
+        for name in gone:
+            session.api.send("DELETE", where + filled("/{name}", {"name": name}))
+        session.say(f"removed: {', '.join(gone)}" if gone else "there was none")
+
+    return does
+
+
+def _user(session: Session, arguments: Arguments) -> Row:
+    user: Row = session.api.get(filled(_USER_PATH, arguments))
+    return user
+
+
+def _password(arguments: Arguments) -> str:
+    """What was given, or else typed; the empty one is refused, since it lets nobody in."""
+    given = arguments["password"]
+    password: str = secret(f"New password of {arguments['user']}") if given is None else given
+    if not password:
+        raise Failure("a password is not empty; 'warren users clear-password' lets nobody in", USAGE)
+    return password
+
+
+ACCOUNTS: tuple[Command, ...] = (
+    Task(
+        group="users",
+        name="add",
+        known_as="add_user",
+        does=_add,
+        text="Add a user. The password is asked for, or read from standard input, if it is not given.",
+        takes=(named("user"), _PASSWORD, option("--tags", "as monitoring,policymaker", default="")),
+    ),
+    Task(
+        group="users",
+        name="change-password",
+        known_as="change_password",
+        does=_change_password,
+        text="Change a password, which is asked for, or read from standard input, if it is not given.",
+        takes=(USER, _PASSWORD),
+    ),
+    Task(
+        group="users",
+        name="clear-password",
+        known_as="clear_password",
+        does=_clear_password,
+        text="Let no password get a user in.",
+        takes=(USER,),
+    ),
+    Task(
+        group="users",
+        name="set-tags",
+        known_as="set_user_tags",
+        does=_set_tags,
+        text="Replace a user's tags; without any the user has none.",
+        takes=(USER, named("tags", nargs=-1)),
+    ),
+    Task(
+        group="limits",
+        name="set",
+        known_as="set_vhost_limits",
+        is_in_vhost=True,
+        takes=(_LIMITS,),
+        text='Limit a virtual host; LIMITS is as {"max-connections": 100, "max-queues": 50}.',
+        does=_set_limits(_VHOST_LIMITS),
+    ),
+    Task(
+        group="limits",
+        name="clear",
+        known_as="clear_vhost_limits",
+        is_in_vhost=True,
+        text="Remove one limit of a virtual host, or all.",
+        takes=(named("limit", default="all"),),
+        does=_clear_limits(_VHOST_LIMITS),
+    ),
+    Task(
+        group="limits",
+        name="set-user",
+        known_as="set_user_limits",
+        takes=(USER, _LIMITS),
+        text='Limit a user; LIMITS is as {"max-connections": 100, "max-channels": 50}.',
+        does=_set_limits(_USER_LIMITS),
+    ),
+    Task(
+        group="limits",
+        name="clear-user",
+        known_as="clear_user_limits",
+        takes=(USER, named("limit", default="all")),
+        text="Remove one limit of a user, or all.",
+        does=_clear_limits(_USER_LIMITS),
+    ),
+)

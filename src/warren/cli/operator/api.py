@@ -1,0 +1,159 @@
+"""Asks the HTTP API: one connection, bounded answers, and failures that say what to do."""
+
+import http.client
+import json
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from warren.cli.operator.failures import BROKEN, NOT_AUTHORISED, UNHEALTHY, UNREACHABLE, Absent, Failure
+from warren.cli.operator.target import Target
+from warren.limits import CLI_ANSWER_SIZE_MAX, PAGE_SIZE_MAX
+
+Row = dict[str, Any]
+Query = Mapping[str, object] | Sequence[tuple[str, object]]
+_ERRORS = (OSError, http.client.HTTPException)
+# Errors that say no more than the status.
+_ONLY_REASON = ("bad_request", "not_authorised", "not_authorized")
+_OTHER_USER = "use --uri http://USER:PASSWORD@HOST:PORT, or WARREN_USER and WARREN_PASSWORD"
+
+
+class Api:
+    """One broker."""
+
+    def __init__(self, target: Target, timeout_s: float, context: ssl.SSLContext | None = None) -> None:
+        self.target = target
+        where = (target.host, target.port)
+        self._connection: http.client.HTTPConnection = (
+            http.client.HTTPSConnection(*where, timeout=timeout_s, context=context)
+            if target.is_tls
+            else http.client.HTTPConnection(*where, timeout=timeout_s)
+        )
+        who = b64encode(f"{target.user}:{target.password}".encode("utf-8", "surrogateescape"))
+        self._headers = {"authorization": "Basic " + who.decode("ascii"), "accept": "application/json"}
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def get(self, path: str, query: Query = ()) -> Any:
+        """What is at `path`."""
+        return self.send("GET", path + ("?" + urlencode(query) if query else ""))
+
+    def send(
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        """Ask with `method`; what is answered, None for nothing."""
+        sent = self._headers | dict(headers or {})
+        content = None
+        if body is not None:
+            content = json.dumps(body).encode()
+            sent["content-type"] = "application/json"
+        status, answer = self._ask(method, path, content, sent)
+        if status in (200, 201, 204):
+            return _decoded(answer) if answer.strip() else None
+        raise self._failure(status, answer)
+
+    def rows(
+        self, path: str, query: Mapping[str, object], progress: Callable[[int, int], None]
+    ) -> Iterator[Row]:
+        """All of a list, which is asked for page by page; `progress` hears how many of how many."""
+        number, count = 1, 0
+        while True:
+            try:
+                answer = self.get(path, {**query, "page": number, "page_size": PAGE_SIZE_MAX})
+            except Failure as failure:
+                # What was there a moment ago is gone: the page before was the last.
+                if number > 1 and "page_out_of_range" in failure.message:
+                    return
+                raise
+            if isinstance(answer, list):
+                yield from answer
+                return
+            if not isinstance(answer, dict) or not isinstance(answer.get("items"), list):
+                raise _strange()
+            yield from answer["items"]
+            count += len(answer["items"])
+            progress(count, answer["filtered_count"])
+            if number >= answer["page_count"]:
+                return
+            number += 1
+
+    def _ask(
+        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        try:
+            self._connection.request(method, f"{self.target.prefix}/api{path}", content, headers)
+            response = self._connection.getresponse()
+            answer = response.read(CLI_ANSWER_SIZE_MAX + 1)
+        except _ERRORS as error:
+            self._connection.close()
+            raise Failure(self._unreached(error), UNREACHABLE) from None
+        if len(answer) > CLI_ANSWER_SIZE_MAX:
+            self._connection.close()
+            raise Failure(f"the answer is longer than {CLI_ANSWER_SIZE_MAX} octets: ask for less", BROKEN)
+        return response.status, answer
+
+    def _unreached(self, error: Exception) -> str:
+        target = self.target
+        where = f"{'https' if target.is_tls else 'http'}://{target.host}:{target.port}"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            hint = "--cacert FILE trusts its authority"
+            return f"{where}: certificate not accepted ({error.verify_message}); {hint}"
+        if isinstance(error, ssl.SSLError | http.client.BadStatusLine):
+            return f"{where}: does not speak this; try the other of http:// and https:// in --uri"
+        if isinstance(error, TimeoutError):
+            return f"{where}: no answer in time; --timeout SECONDS waits for longer"
+        return f"{where}: not reached ({_reason(error)}); is the broker running, and is --uri right?"
+
+    def _failure(self, status: int, answer: bytes) -> Failure:
+        words = _words(answer)
+        if status in (401, 403):
+            return Failure(f"user {self.target.user} may not: {words}; {_OTHER_USER}", NOT_AUTHORISED)
+        if status == 404:
+            return Absent(words)
+        if status == 503:
+            return Failure(words, UNHEALTHY)
+        if 400 <= status < 500:
+            return Failure(f"refused: {words}")
+        return Failure(f"the broker failed with status {status}: {words}; its log says why", BROKEN)
+
+
+def filled(template: str, arguments: Mapping[str, Any]) -> str:
+    """A path whose `{names}` are replaced by arguments, each one segment."""
+    return template.format_map({name: quote(str(value), safe="") for name, value in arguments.items()})
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+def _decoded(answer: bytes) -> Any:
+    try:
+        return json.loads(answer)
+    except ValueError:
+        raise _strange() from None
+
+
+def _strange() -> Failure:
+    return Failure("the answer is not one of this API: --uri names something else", BROKEN)
+
+
+def _words(answer: bytes) -> str:
+    """What an error's body says, in one line; of what is no JSON only the begin."""
+    try:
+        body = json.loads(answer)
+    except ValueError:
+        return " ".join(answer[:200].decode("utf-8", "replace").split()) or "without a reason"
+    if not isinstance(body, dict):
+        return str(body)
+    error, reason = body.get("error"), body.get("reason")
+    if not isinstance(reason, str):
+        reason = json.dumps(reason) if reason is not None else ""
+    return (
+        reason
+        if error in (None, reason, "bad_request", "not_authorised", "not_authorized")
+        else f"{error}: {reason}"
+    )

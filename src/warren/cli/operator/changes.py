@@ -1,0 +1,433 @@
+"""What can be changed with one request."""
+
+import click
+
+from warren.cli.operator.command import Change, Command
+from warren.cli.operator.session import Arguments
+from warren.cli.operator.taking import (
+    ARGUMENTS,
+    EXCHANGE,
+    PERMISSIONS,
+    QUEUE,
+    USER,
+    VHOST,
+    fields,
+    flag,
+    json_of,
+    named,
+    object_of,
+    option,
+    pairs_of,
+)
+
+_NAME = named("name")
+_DURABLE = click.Option(["--durable/--transient", "durable"], default=True, help="survives a restart, or not")
+_AUTO_DELETE = flag("--auto-delete", text="goes away with its last user")
+_IF_UNUSED = flag("-u", "--if-unused", text="only if nobody uses it")
+_POLICY = (
+    _NAME,
+    named("pattern"),
+    named("definition"),
+    option("--priority", "the highest that matches counts", type=int, default=0, show_default=True),
+    option(
+        "--apply-to",
+        "what it is for",
+        default="all",
+        show_default=True,
+        type=click.Choice(("all", "queues", "classic_queues", "quorum_queues", "streams", "exchanges")),
+    ),
+)
+
+
+def _policy(arguments: Arguments) -> object:
+    body = fields("pattern", "priority", **{"apply-to": "apply_to"})(arguments)
+    return body | {"definition": object_of(arguments["definition"], "the definition")}
+
+
+def _queue(arguments: Arguments) -> object:
+    kind = {"x-queue-type": arguments["type"]} if arguments["type"] else {}
+    body = fields("durable", "auto_delete")(arguments)
+    return body | {"arguments": kind | pairs_of(arguments["arguments"], "--argument")}
+
+
+def _exchange(arguments: Arguments) -> object:
+    body = fields("type", "durable", "auto_delete", "internal")(arguments)
+    return body | {"arguments": pairs_of(arguments["arguments"], "--argument")}
+
+
+def _binding(arguments: Arguments) -> object:
+    return {
+        "routing_key": arguments["routing_key"],
+        "arguments": pairs_of(arguments["arguments"], "--argument"),
+    }
+
+
+def _value(arguments: Arguments) -> object:
+    return {"value": json_of(arguments["value"], "the value")}
+
+
+def _component_value(arguments: Arguments) -> object:
+    return fields("component", "name", "vhost")(arguments) | {
+        "value": object_of(arguments["value"], "the value")
+    }
+
+
+def _vhost(arguments: Arguments) -> object:
+    given = {name: arguments[name] for name in ("description", "tags") if arguments[name] is not None}
+    return given | ({"tracing": True} if arguments["tracing"] else {})
+
+
+def _policies(group: str, singular: str) -> tuple[Command, ...]:
+    known = singular.replace(" ", "_")
+    path = f"/{group}/{{vhost}}/{{name}}"
+    existing = named("name", f"/{group}/{{vhost}}")
+    return (
+        Change(
+            group=group,
+            name="set",
+            known_as=f"set_{known}",
+            text=f"Set a {singular}; DEFINITION is a JSON object.",
+            method="PUT",
+            path=path,
+            takes=_POLICY,
+            body=_policy,
+            says=f"{singular} {{name}}: set",
+        ),
+        Change(
+            group=group,
+            name="clear",
+            known_as=f"clear_{known}",
+            text=f"Remove a {singular}.",
+            method="DELETE",
+            path=path,
+            takes=(existing,),
+            says=f"{singular} {{name}}: removed",
+        ),
+    )
+
+
+def _letter(context: click.Context, parameter: click.Parameter, kind: str) -> str:
+    """What stands for the kind in a path: q or e."""
+    return kind[0]
+
+
+_BINDING = (
+    named("source", "/exchanges/{vhost}"),
+    named("destination"),
+    click.Option(
+        ["--to", "kind"],
+        type=click.Choice(("queue", "exchange")),
+        default="queue",
+        show_default=True,
+        help="what the destination is",
+        callback=_letter,
+    ),
+)
+
+
+def _check(
+    name: str, path: str, text: str, says: str, *takes: click.Parameter, known_as: str = ""
+) -> Command:
+    return Change(
+        group="health",
+        name=name,
+        known_as=known_as,
+        text=text,
+        method="GET",
+        path=path,
+        takes=takes,
+        says=says,
+    )
+
+
+_CHECKS = (
+    _check(
+        "alarms", "/health/checks/alarms", "Whether no alarm is on.", "no alarms", known_as="check_alarms"
+    ),
+    _check(
+        "local-alarms",
+        "/health/checks/local-alarms",
+        "The same, of this node.",
+        "no alarms",
+        known_as="check_local_alarms",
+    ),
+    _check(
+        "virtual-hosts",
+        "/health/checks/virtual-hosts",
+        "Whether every virtual host runs.",
+        "every vhost runs",
+        known_as="check_virtual_hosts",
+    ),
+    _check(
+        "port",
+        "/health/checks/port-listener/{port}",
+        "Whether it listens on a port.",
+        "port {port}: listens",
+        click.Argument(["port"], type=click.IntRange(0, 65_535)),
+        known_as="check_port_listener",
+    ),
+    _check(
+        "protocol",
+        "/health/checks/protocol-listener/{protocol}",
+        "Whether it listens for a protocol.",
+        "protocol {protocol}: listens",
+        named("protocol"),
+        known_as="check_protocol_listener",
+    ),
+    _check(
+        "certificates",
+        "/health/checks/certificate-expiration/{within}/{unit}",
+        "Whether every certificate is good for a while.",
+        "no certificate expires within {within} {unit}",
+        option("--within", "how many", type=click.IntRange(1), default=1, show_default=True),
+        option(
+            "--unit",
+            "of what",
+            type=click.Choice(("days", "weeks", "months", "years")),
+            default="months",
+            show_default=True,
+        ),
+        known_as="check_certificate_expiration",
+    ),
+    _check("running", "/healthchecks/node", "Whether the node runs.", "it runs", known_as="check_running"),
+    _check(
+        "alive",
+        "/aliveness-test/{vhost}",
+        "Whether a message gets through a virtual host.",
+        "vhost {vhost}: a message got through",
+    ),
+)
+
+CHANGES: tuple[Command, ...] = (
+    Change(
+        group="queues",
+        name="declare",
+        text="Declare a queue.",
+        method="PUT",
+        path="/queues/{vhost}/{queue}",
+        takes=(
+            named("queue"),
+            _DURABLE,
+            _AUTO_DELETE,
+            option("--type", "classic, quorum or stream"),
+            ARGUMENTS,
+        ),
+        body=_queue,
+        says="queue {queue}: declared",
+    ),
+    Change(
+        group="queues",
+        name="delete",
+        known_as="delete_queue",
+        text="Delete a queue, and what is in it.",
+        method="DELETE",
+        path="/queues/{vhost}/{queue}",
+        query=("if_empty", "if_unused"),
+        takes=(QUEUE, flag("-e", "--if-empty", text="only if nothing is in it"), _IF_UNUSED),
+        says="queue {queue}: deleted",
+    ),
+    Change(
+        group="queues",
+        name="purge",
+        known_as="purge_queue",
+        text="Delete the messages that wait in a queue.",
+        method="DELETE",
+        path="/queues/{vhost}/{queue}/contents",
+        takes=(QUEUE,),
+        says="queue {queue}: purged",
+    ),
+    Change(
+        group="exchanges",
+        name="declare",
+        text="Declare an exchange.",
+        method="PUT",
+        path="/exchanges/{vhost}/{exchange}",
+        takes=(
+            named("exchange"),
+            option("--type", "direct, fanout, topic, headers, …", default="direct", show_default=True),
+            _DURABLE,
+            _AUTO_DELETE,
+            flag("--internal", text="only other exchanges publish to it"),
+            ARGUMENTS,
+        ),
+        body=_exchange,
+        says="exchange {exchange}: declared",
+    ),
+    Change(
+        group="exchanges",
+        name="delete",
+        text="Delete an exchange.",
+        method="DELETE",
+        path="/exchanges/{vhost}/{exchange}",
+        takes=(EXCHANGE, _IF_UNUSED),
+        query=("if_unused",),
+        says="exchange {exchange}: deleted",
+    ),
+    Change(
+        group="bindings",
+        name="add",
+        text="Bind a queue, or an exchange, to an exchange.",
+        method="POST",
+        path="/bindings/{vhost}/e/{source}/{kind}/{destination}",
+        takes=(*_BINDING, option("--routing-key", "what matches", default=""), ARGUMENTS),
+        body=_binding,
+        says="{destination}: bound to {source}",
+    ),
+    Change(
+        group="bindings",
+        name="delete",
+        text="Remove a binding.",
+        method="DELETE",
+        path="/bindings/{vhost}/e/{source}/{kind}/{destination}/{properties_key}",
+        takes=(
+            *_BINDING,
+            option(
+                "--properties-key", "which one: as 'bindings list' shows it", default="~", show_default=True
+            ),
+        ),
+        says="{destination}: not bound to {source} any more",
+    ),
+    Change(
+        group="users",
+        name="delete",
+        known_as="delete_user",
+        text="Remove a user.",
+        method="DELETE",
+        path="/users/{user}",
+        takes=(USER,),
+        says="user {user}: removed",
+    ),
+    Change(
+        group="vhosts",
+        name="add",
+        known_as="add_vhost",
+        text="Add a virtual host.",
+        method="PUT",
+        path="/vhosts/{vhost}",
+        takes=(
+            named("vhost"),
+            option("--description", "what it is for"),
+            option("--tags", "with a comma between"),
+            flag("--tracing", text="trace its messages"),
+        ),
+        body=_vhost,
+        says="vhost {vhost}: added",
+    ),
+    Change(
+        group="vhosts",
+        name="delete",
+        known_as="delete_vhost",
+        text="Delete a virtual host, and all that is in it.",
+        method="DELETE",
+        path="/vhosts/{vhost}",
+        takes=(VHOST,),
+        says="vhost {vhost}: deleted",
+    ),
+    Change(
+        group="permissions",
+        name="set",
+        known_as="set_permissions",
+        text="Say what a user may configure, write and read.",
+        method="PUT",
+        path="/permissions/{vhost}/{user}",
+        takes=(USER, *PERMISSIONS),
+        body=fields("configure", "write", "read"),
+        says="user {user}: permissions set in vhost {vhost}",
+    ),
+    Change(
+        group="permissions",
+        name="clear",
+        known_as="clear_permissions",
+        text="Keep a user out of a virtual host.",
+        method="DELETE",
+        path="/permissions/{vhost}/{user}",
+        takes=(USER,),
+        says="user {user}: kept out of vhost {vhost}",
+    ),
+    Change(
+        group="topic-permissions",
+        name="set",
+        known_as="set_topic_permissions",
+        text="Restrict a user to topics of an exchange.",
+        method="PUT",
+        path="/topic-permissions/{vhost}/{user}",
+        takes=(USER, EXCHANGE, *PERMISSIONS[1:]),
+        body=fields("exchange", "write", "read"),
+        says="user {user}: restricted at exchange {exchange}",
+    ),
+    *_policies("policies", "policy"),
+    *_policies("operator-policies", "operator policy"),
+    Change(
+        group="parameters",
+        name="set",
+        known_as="set_parameter",
+        text="Set a parameter; VALUE is a JSON object.",
+        method="PUT",
+        path="/parameters/{component}/{vhost}/{name}",
+        takes=(named("component"), _NAME, named("value")),
+        body=_component_value,
+        says="parameter {name}: set",
+    ),
+    Change(
+        group="parameters",
+        name="clear",
+        known_as="clear_parameter",
+        text="Remove a parameter.",
+        method="DELETE",
+        path="/parameters/{component}/{vhost}/{name}",
+        takes=(named("component"), _NAME),
+        says="parameter {name}: removed",
+    ),
+    Change(
+        group="parameters",
+        name="set-global",
+        known_as="set_global_parameter",
+        text="Set a parameter of no virtual host; VALUE is JSON.",
+        method="PUT",
+        path="/global-parameters/{name}",
+        takes=(_NAME, named("value")),
+        body=_value,
+        says="parameter {name}: set",
+    ),
+    Change(
+        group="parameters",
+        name="clear-global",
+        known_as="clear_global_parameter",
+        text="Remove a parameter of no virtual host.",
+        method="DELETE",
+        path="/global-parameters/{name}",
+        takes=(_NAME,),
+        says="parameter {name}: removed",
+    ),
+    Change(
+        group="feature-flags",
+        name="enable",
+        known_as="enable_feature_flag",
+        text="Enable a feature flag.",
+        method="PUT",
+        path="/feature-flags/{name}/enable",
+        takes=(named("name", "/feature-flags"),),
+        body=lambda arguments: {},
+        says="feature flag {name}: enabled",
+    ),
+    Change(
+        group="nodes",
+        name="rename-cluster",
+        known_as="set_cluster_name",
+        text="Name the cluster.",
+        method="PUT",
+        path="/cluster-name",
+        takes=(_NAME,),
+        body=fields("name"),
+        says="cluster: named {name}",
+    ),
+    Change(
+        group="",
+        name="rebalance",
+        text="Spread queues over nodes.",
+        method="POST",
+        path="/rebalance/queues",
+        says="queues: spread",
+    ),
+    *_CHECKS,
+)

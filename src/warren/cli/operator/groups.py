@@ -1,0 +1,55 @@
+"""All commands together, below the groups that they are in and under the names that rabbitmqctl has."""
+
+import click
+from click.shell_completion import get_completion_class
+
+from warren.cli.operator.accounts import ACCOUNTS
+from warren.cli.operator.changes import CHANGES
+from warren.cli.operator.command import Command, built
+from warren.cli.operator.lists import LISTS
+from warren.cli.operator.tasks import TASKS
+
+COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS)
+_GROUPS = {
+    "queues": "Queues, and the messages in them.",
+    "exchanges": "Exchanges, and publishing to them.",
+    "bindings": "What exchanges send where.",
+    "users": "Users: passwords, tags, permissions.",
+    "vhosts": "Virtual hosts.",
+    "permissions": "Who may configure, write and read what.",
+    "topic-permissions": "Who may use which routing keys.",
+    "policies": "Policies: arguments for what matches.",
+    "operator-policies": "Policies that others cannot change.",
+    "parameters": "Parameters of components, and global ones.",
+    "limits": "How much virtual hosts and users may have.",
+    "definitions": "All of these in one file.",
+    "connections": "Connections, and closing them.",
+    "channels": "Channels.",
+    "consumers": "Consumers.",
+    "nodes": "Nodes.",
+    "health": "Checks, which end with status 6 if they find something.",
+    "feature-flags": "Feature flags.",
+}
+
+
+def add_commands(main: click.Group) -> None:
+    """Put all of them below `main`."""
+    groups = {name: click.Group(name, help=text) for name, text in _GROUPS.items()}
+    for group in groups.values():
+        main.add_command(group)
+    for command in COMMANDS:
+        (groups[command.group] if command.group else main).add_command(built(command))
+        if command.known_as:
+            main.add_command(built(command, is_known_as=True))
+    main.add_command(completion)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what makes SHELL complete commands and names; as in eval "$(warren completion bash)"."""
+    found = get_completion_class(shell)
+    assert found is not None
+    main = context.find_root().command
+    click.echo(found(main, {}, "warren", "_WARREN_COMPLETE").source())

@@ -1,0 +1,82 @@
+"""What every command can be told: which broker, as whom, and how answers are printed."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from warren.cli.operator.api import Api
+from warren.cli.operator.session import Arguments, Session, Style
+from warren.cli.operator.target import DEFAULT_URI, target_of, tls_context
+
+COMMON = (
+    "uri", "cacert", "is_insecure", "timeout", "is_json", "formatter", "is_quiet", "is_silent",
+)  # fmt: skip
+
+
+def session_of(common: Arguments) -> Session:
+    """What the options that every command has say."""
+    formatter = "json" if common["is_json"] else common["formatter"]
+    style = Style(
+        formatter=formatter,
+        is_quiet=common["is_quiet"] or common["is_silent"],
+        has_headers=not common["is_silent"],
+    )
+    return Session(api_of(common, secret), style)
+
+
+def api_of(common: Arguments, ask_password: Callable[[str], str]) -> Api:
+    """The broker that the options name."""
+    target = target_of(common["uri"], os.environ, ask_password)
+    context = None
+    if target.is_tls:
+        context = tls_context(common["cacert"], is_insecure=common["is_insecure"])
+    return Api(target, common["timeout"], context)
+
+
+def common_options() -> list[click.Parameter]:
+    """What every command can be told."""
+    flag: dict[str, Any] = {"is_flag": True}
+    return [
+        click.Option(
+            ["--uri"],
+            default=DEFAULT_URI,
+            envvar="WARREN_URI",
+            show_default=True,
+            help="the broker's HTTP API; better in WARREN_URI if a password is in it",
+        ),
+        click.Option(
+            ["--cacert"], metavar="FILE", envvar="WARREN_CACERT", help="what its certificate is checked with"
+        ),
+        click.Option(["--insecure", "is_insecure"], help="take any certificate", **flag),
+        click.Option(
+            ["-t", "--timeout"],
+            type=click.FloatRange(0.1, 86_400),
+            default=60.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="how long an answer may take",
+        ),
+        click.Option(["--json", "is_json"], help="print JSON", **flag),
+        click.Option(
+            ["--formatter"],
+            type=click.Choice(("table", "tsv", "json")),
+            default="table",
+            show_default=True,
+            help="how it is printed",
+        ),
+        click.Option(["-q", "--quiet", "is_quiet"], help="print results only", **flag),
+        click.Option(
+            ["-s", "--silent", "--no-table-headers", "is_silent"], help="and no names of columns", **flag
+        ),
+    ]
+
+
+def secret(prompt: str) -> str:
+    """A password: typed unseen, or the first line of what is piped in."""
+    if sys.stdin.isatty():
+        typed: str = click.prompt(prompt, hide_input=True, err=True)
+        return typed
+    return sys.stdin.readline().rstrip("\r\n")

@@ -1,0 +1,94 @@
+"""What every command is run with: the broker, and how answers are printed."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from warren.cli.operator.api import Api, Row
+from warren.cli.operator.text import aligned, shown
+
+Arguments = dict[str, Any]
+# Progress is for work that takes a while, and no line of it comes sooner than that after the one before.
+_PROGRESS_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How answers are printed."""
+
+    formatter: str = "table"
+    is_quiet: bool = False
+    has_headers: bool = True
+
+
+class Session:
+    """One command's dealings with one broker."""
+
+    def __init__(self, api: Api, style: Style) -> None:
+        self.api = api
+        self._style = style
+        self._printed_s = time.monotonic()
+
+    @property
+    def is_json(self) -> bool:
+        """Whether a program reads what is printed."""
+        return self._style.formatter == "json"
+
+    def say(self, text: str) -> None:
+        """A line about what was done, for people."""
+        if not self._style.is_quiet and not self.is_json:
+            click.echo(shown(text))
+
+    def note(self, text: str) -> None:
+        """A line beside the result."""
+        if not self._style.is_quiet:
+            click.echo(f"warren: {shown(text)}", err=True)
+
+    def progress(self, count: int, total: int) -> None:
+        """How far something is that takes a while."""
+        now_s = time.monotonic()
+        if now_s - self._printed_s >= _PROGRESS_S:
+            self._printed_s = now_s
+            self.note(f"{count} of {total}")
+
+    def print_rows(self, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """A table; `names` are its columns."""
+        if self.is_json:
+            self.print_json([dict(zip(names, row, strict=True)) for row in rows])
+            return
+        lines = [list(names)] if self._style.has_headers else []
+        lines += [[shown(value) for value in row] for row in rows]
+        if self._style.formatter == "tsv":
+            _write("\t".join(line) for line in lines)
+        else:
+            _write(aligned(lines))
+
+    def print_facts(self, facts: Mapping[str, object]) -> None:
+        """One object: a line for each thing known of it."""
+        if self.is_json:
+            self.print_json(facts)
+        else:
+            _write(aligned([[name, shown(value)] for name, value in facts.items()]))
+
+    def print_json(self, value: object) -> None:
+        """`value` for a program; in ASCII, since a name may hold what a terminal obeys."""
+        _write([json.dumps(value, indent=2)])
+
+
+def value_at(row: Row, path: str) -> object:
+    """What is at `path` of `row`, a dot before a field in a field."""
+    value: object = row
+    for name in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def _write(lines: Any) -> None:
+    sys.stdout.writelines(line + "\n" for line in lines)

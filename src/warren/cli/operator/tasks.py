@@ -1,0 +1,288 @@
+"""Messages by hand, definitions in files, connections that are closed, and how the broker is."""
+
+import json
+import os
+import sys
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from warren.cli.operator.api import Row, filled
+from warren.cli.operator.command import Command, Run, Task, vhost_option
+from warren.cli.operator.failures import NOT_AUTHORISED, USAGE, Absent, Failure
+from warren.cli.operator.session import Arguments, Session
+from warren.cli.operator.taking import EXCHANGE, QUEUE, USER, VHOST, flag, named, option, pairs_of
+from warren.limits import HTTP_BODY_SIZE_MAX, PEEKED_MAX
+
+_GOT = ("exchange", "routing_key", "redelivered", "message_count", "payload")
+_PEEKED = ("place", "exchange", "routing_key", "attempts", "age_ms", "payload_bytes", "payload")
+# Definitions hold what passwords can be guessed from.
+_OWNER_ONLY = 0o600
+
+
+def _publish(session: Session, arguments: Arguments) -> None:
+    payload = arguments["payload"]
+    octets = _standard_input() if payload is None else os.fsencode(payload)
+    properties = pairs_of(arguments["property"], "--property")
+    headers = pairs_of(arguments["header"], "--header")
+    body = {
+        "routing_key": arguments["routing_key"],
+        "properties": properties | ({"headers": headers} if headers else {}),
+        "payload": b64encode(octets).decode("ascii"),
+        "payload_encoding": "base64",
+    }
+    # The default exchange has no name, and an empty segment is none.
+    where = arguments | {"exchange": arguments["exchange"] or "amq.default"}
+    answer = session.api.send("POST", filled("/exchanges/{vhost}/{exchange}/publish", where), body)
+    if not answer["routed"]:
+        raise Failure("published, but no queue has it; 'warren bindings list' shows what is bound")
+    session.say("published")
+
+
+def _get(session: Session, arguments: Arguments) -> None:
+    mode = "ack_requeue_true" if arguments["requeue"] else "ack_requeue_false"
+    body = {"count": arguments["count"], "ackmode": mode, "encoding": "auto"}
+    rows = session.api.send("POST", filled("/queues/{vhost}/{queue}/get", arguments), body)
+    _print_messages(session, _GOT, rows)
+
+
+def _peek(session: Session, arguments: Arguments) -> None:
+    path = filled("/warren/queues/{vhost}/{queue}/messages", arguments)
+    state = "unacknowledged" if arguments["unacknowledged"] else "ready"
+    rows: list[Row] = []
+    place: int | None = 0
+    while place is not None and len(rows) < arguments["count"]:
+        asked = [
+            ("state", state),
+            ("from", place),
+            ("count", min(arguments["count"] - len(rows), PEEKED_MAX)),
+        ]
+        answer = session.api.get(path, [*asked, *(("match", text) for text in arguments["match"])])
+        rows += answer["messages"]
+        place = answer["next"]
+        session.progress(len(rows), arguments["count"])
+    _print_messages(session, _PEEKED, rows)
+
+
+def _print_messages(session: Session, names: Sequence[str], rows: list[Row]) -> None:
+    if session.is_json:
+        session.print_json(rows)
+    else:
+        session.print_rows(names, [[row[name] for name in names] for row in rows])
+
+
+def _export(session: Session, arguments: Arguments) -> None:
+    answer = session.api.get(_definitions_path(arguments))
+    text = json.dumps(answer, indent=2) + "\n"
+    if arguments["file"] == "-":
+        sys.stdout.write(text)
+        return
+    path = Path(arguments["file"])
+    try:
+        written = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
+        with os.fdopen(written, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}", USAGE) from None
+    session.say(f"definitions: in {path}")
+
+
+def _import(session: Session, arguments: Arguments) -> None:
+    name = arguments["file"]
+    try:
+        octets = _standard_input() if name == "-" else _octets(Path(name))
+        definitions = json.loads(octets)
+    except OSError as error:
+        raise Failure(f"{name}: {error.strerror}", USAGE) from None
+    except ValueError as error:
+        raise Failure(f"{name} is no JSON: {error}", USAGE) from None
+    session.api.send("POST", _definitions_path(arguments), definitions)
+    session.say("definitions: imported")
+
+
+def _definitions_path(arguments: Arguments) -> str:
+    return "/definitions" if arguments["vhost"] is None else filled("/definitions/{vhost}", arguments)
+
+
+def _close(path: str) -> Run:
+    def does(session: Session, arguments: Arguments) -> None:
+        reason = arguments["reason"]
+        headers = {"x-reason": reason} if reason and reason.isascii() and reason.isprintable() else {}
+        session.api.send("DELETE", filled(path, arguments), headers=headers)
+        session.say("closed")
+
+    return does
+
+
+def _restart_vhost(session: Session, arguments: Arguments) -> None:
+    node = arguments["node"] or session.api.get("/overview")["node"]
+    session.api.send("POST", filled("/vhosts/{vhost}/start/{node}", arguments | {"node": node}))
+    session.say(f"vhost {arguments['vhost']}: started")
+
+
+def _clear_topics(session: Session, arguments: Arguments) -> None:
+    path = "/topic-permissions/{vhost}/{user}" + ("/{exchange}" if arguments["exchange"] else "")
+    session.api.send("DELETE", filled(path, arguments))
+    session.say(f"user {arguments['user']}: not restricted any more")
+
+
+def _status(session: Session, arguments: Arguments) -> None:
+    overview: Row = session.api.get("/overview")
+    session.print_facts(_summary(overview, _nodes(session)))
+
+
+def _nodes(session: Session) -> list[Row]:
+    """The nodes; none for a user who may not see them."""
+    try:
+        nodes: list[Row] = session.api.get("/nodes")
+    except Absent:
+        return []
+    except Failure as failure:
+        if failure.status != NOT_AUTHORISED:
+            raise
+        return []
+    return nodes
+
+
+def _summary(overview: Row, nodes: list[Row]) -> Row:
+    facts = {
+        "compatible with": f"RabbitMQ {overview.get('rabbitmq_version')}",
+        "cluster": overview.get("cluster_name"),
+    }
+    for node in nodes:
+        alarms = [name for name in ("mem_alarm", "disk_free_alarm") if node.get(name)]
+        facts["node " + str(node.get("name"))] = "running" if node.get("running") else "not running"
+        facts["  up for"] = f"{node.get('uptime', 0) // 1000} s"
+        facts["  memory"] = f"{_mib(node, 'mem_used')} of {_mib(node, 'mem_limit')}"
+        facts["  disk free"] = f"{_mib(node, 'disk_free')}, {_mib(node, 'disk_free_limit')} needed"
+        facts["  files"] = f"{node.get('fd_used')} of {node.get('fd_total')}"
+        facts["  alarms"] = ", ".join(alarms) or "none"
+    facts |= dict(overview.get("object_totals") or {})
+    totals = overview.get("queue_totals") or {}
+    facts |= {name: totals[name] for name in ("messages_ready", "messages_unacknowledged") if name in totals}
+    listeners = overview.get("listeners") or []
+    facts["listens"] = [
+        f"{item.get('protocol')} {item.get('ip_address')}:{item.get('port')}" for item in listeners
+    ]
+    return facts
+
+
+def _mib(node: Row, name: str) -> str:
+    size = node.get(name)
+    return f"{size / 1_048_576:.0f} MiB" if isinstance(size, int | float) else "unknown"
+
+
+def _standard_input() -> bytes:
+    return _bounded(sys.stdin.buffer.read(HTTP_BODY_SIZE_MAX + 1))
+
+
+def _octets(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return _bounded(file.read(HTTP_BODY_SIZE_MAX + 1))
+
+
+def _bounded(octets: bytes) -> bytes:
+    if len(octets) > HTTP_BODY_SIZE_MAX:
+        raise Failure(f"more than the {HTTP_BODY_SIZE_MAX} octets that a request may have", USAGE)
+    return octets
+
+
+_COUNT = option("--count", "how many", type=click.IntRange(1, 100_000), default=1, show_default=True)
+_REASON = named("reason", required=False)
+_FILE = named("file", default="-")
+_EVERYTHING = vhost_option(None)
+
+
+def _pairs(name: str, text: str) -> click.Option:
+    return option(f"--{name}", text, multiple=True, metavar="NAME=VALUE")
+
+
+TASKS: tuple[Command, ...] = (
+    Task(group="", name="status", text="How the broker is, in short.", does=_status),
+    Task(
+        group="exchanges",
+        name="publish",
+        is_in_vhost=True,
+        does=_publish,
+        text="Publish a message: PAYLOAD, or what is on standard input. The default exchange is ''.",
+        takes=(
+            EXCHANGE,
+            named("routing_key"),
+            named("payload", required=False),
+            _pairs("property", "as content_type=text/plain; repeat"),
+            _pairs("header", "of the application; repeat"),
+        ),
+    ),
+    Task(
+        group="queues",
+        name="get",
+        is_in_vhost=True,
+        takes=(QUEUE, _COUNT, flag("--requeue", text="and put them back, marked as redelivered")),
+        does=_get,
+        text="Take messages out of a queue: they are gone from it.",
+    ),
+    Task(
+        group="queues",
+        name="peek",
+        is_in_vhost=True,
+        takes=(
+            QUEUE,
+            _COUNT,
+            flag("--unacknowledged", text="those that consumers have, rather than those that wait"),
+            option("--match", "a condition on the message; repeat", multiple=True, metavar="CONDITION"),
+        ),
+        does=_peek,
+        text="Look at messages of a queue without touching them.",
+    ),
+    Task(
+        group="definitions",
+        name="export",
+        known_as="export_definitions",
+        takes=(_EVERYTHING, _FILE),
+        does=_export,
+        text="Write users, virtual hosts, queues and so on into FILE, or to standard output.",
+    ),
+    Task(
+        group="definitions",
+        name="import",
+        known_as="import_definitions",
+        takes=(_EVERYTHING, _FILE),
+        does=_import,
+        text="Add what FILE, or standard input, holds to what there is.",
+    ),
+    Task(
+        group="connections",
+        name="close",
+        known_as="close_connection",
+        does=_close("/connections/{name}"),
+        text="Close a connection; its client is told REASON.",
+        takes=(named("name", "/connections"), _REASON),
+    ),
+    Task(
+        group="connections",
+        name="close-user",
+        known_as="close_all_user_connections",
+        text="Close all connections of a user, who is told REASON.",
+        takes=(USER, _REASON),
+        does=_close("/connections/username/{user}"),
+    ),
+    Task(
+        group="vhosts",
+        name="restart",
+        known_as="restart_vhost",
+        takes=(VHOST, option("--node", "where")),
+        text="Start a virtual host that failed.",
+        does=_restart_vhost,
+    ),
+    Task(
+        group="topic-permissions",
+        name="clear",
+        known_as="clear_topic_permissions",
+        is_in_vhost=True,
+        text="Restrict a user at EXCHANGE, or anywhere in the virtual host, no more.",
+        takes=(USER, named("exchange", "/exchanges/{vhost}", required=False)),
+        does=_clear_topics,
+    ),
+)

@@ -1,0 +1,302 @@
+"""Every command that asks a broker, under its own name and under the one that rabbitmqctl has for it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.integration.process import Broker, broker
+
+from warren.cli.main import main
+from warren.cli.operator.command import Command
+from warren.cli.operator.groups import COMMANDS
+
+
+@dataclass(frozen=True)
+class Case:
+    """One command: what it is called with, what has to be there, and a line that it prints.
+
+    `$` stands for a name that nothing else has.
+    """
+
+    of: str
+    arguments: tuple[str, ...] = ()
+    prints: str = ""
+    before: tuple[tuple[str, ...], ...] = ()
+    status: int = 0
+    typed: str = ""
+
+
+QUEUE = ("queues", "declare", "$")
+USER = ("users", "add", "$", "secret")
+EXCHANGE = ("exchanges", "declare", "$")
+VHOST = ("vhosts", "add", "$")
+BOUND = (QUEUE, EXCHANGE, ("bindings", "add", "$", "$", "--routing-key", "a.b"))
+FULL = (QUEUE, ("exchanges", "publish", "", "$", "hello"))
+POLICY = ("policies", "set", "$", "^$", '{"max-length": 5}')
+OPERATOR_POLICY = ("operator-policies", *POLICY[1:])
+CASES = (
+    Case("status", prints="compatible with"),
+    Case("overview", prints="rabbitmq_version"),
+    Case("whoami", prints="guest"),
+    Case("rebalance", prints="queues: spread"),
+    Case("queues list", ("name", "messages"), "$", (QUEUE,)),
+    Case("queues show", ("$",), "classic", (QUEUE,)),
+    Case("queues declare", ("$", "-a", "x-max-length=10", "--type", "classic"), "queue $: declared"),
+    Case("queues delete", ("$", "--if-empty"), "queue $: deleted", (QUEUE,)),
+    Case("queues delete", ("$", "--if-empty"), "not empty", FULL, status=1),
+    Case("queues purge", ("$",), "queue $: purged", FULL),
+    Case("queues get", ("$",), "hello", FULL),
+    Case("queues peek", ("$", "--count", "3"), "hello", FULL),
+    Case("exchanges list", ("name", "type"), "$", (EXCHANGE,)),
+    Case("exchanges show", ("$",), "direct", (EXCHANGE,)),
+    Case("exchanges declare", ("$", "--type", "topic", "--transient"), "exchange $: declared"),
+    Case("exchanges delete", ("$",), "exchange $: deleted", (EXCHANGE,)),
+    Case("exchanges publish", ("$", "a.b", "hello", "--header", "n=1"), "published", BOUND),
+    Case("exchanges publish", ("$", "nowhere"), "no queue has it", BOUND, status=1, typed="hello"),
+    Case("bindings list", (), "a.b", BOUND),
+    Case("bindings add", ("$", "$"), "$: bound to $", (QUEUE, EXCHANGE)),
+    Case("bindings add", ("amq.topic", "$", "--to", "exchange"), "bound to amq.topic", (EXCHANGE,)),
+    Case("bindings delete", ("$", "$", "--properties-key", "a.b"), "$: not bound to $", BOUND),
+    Case("users list", (), "$", (USER,)),
+    Case("users show", ("$",), "rabbit_password_hashing_sha256", (USER,)),
+    Case("users add", ("$", "secret", "--tags", "monitoring"), "user $: added"),
+    Case("users add", ("$",), "user $: added", typed="typed\n"),
+    Case("users add", ("$", "secret"), "user '$' exists", (USER,), status=1),
+    Case("users delete", ("$",), "user $: removed", (USER,)),
+    Case("users delete", ("$",), "not found: '$'", status=1),
+    Case("users change-password", ("$", "other"), "user $: password changed", (USER,)),
+    Case("users clear-password", ("$",), "user $: no password", (USER,)),
+    Case("users set-tags", ("$", "monitoring", "x"), "user $: tags are monitoring,x", (USER,)),
+    Case("users permissions", ("$",), "^p", (USER, ("permissions", "set", "$", "^p", "", ""))),
+    Case(
+        "users topic-permissions",
+        ("$",),
+        "amq.topic",
+        (USER, ("topic-permissions", "set", "$", "amq.topic", "a", "b")),
+    ),
+    Case("vhosts list", ("name", "description"), "$", (VHOST,)),
+    Case("vhosts show", ("$",), "$", (VHOST,)),
+    Case("vhosts add", ("$", "--description", "of tests", "--tags", "a,b"), "vhost $: added"),
+    Case("vhosts delete", ("$",), "vhost $: deleted", (VHOST,)),
+    Case("vhosts restart", ("$",), "vhost $: started", (VHOST,)),
+    Case("permissions list", (), "guest"),
+    Case("permissions set", ("$", ".*", "^$", ""), "user $: permissions set in vhost /", (USER,)),
+    Case(
+        "permissions clear",
+        ("$",),
+        "user $: kept out of vhost /",
+        (USER, ("permissions", "set", "$", "", "", "")),
+    ),
+    Case("topic-permissions list", ("user",), "user"),
+    Case("topic-permissions set", ("$", "amq.topic", "a", "b"), "user $: restricted", (USER,)),
+    Case(
+        "topic-permissions clear",
+        ("$", "amq.topic"),
+        "user $: not restricted",
+        (USER, ("topic-permissions", "set", "$", "amq.topic", "a", "b")),
+    ),
+    Case("policies list", (), '{"max-length":5}', (POLICY,)),
+    Case("policies show", ("$",), "definition", (POLICY,)),
+    Case("policies set", ("$", "^$", '{"max-length": 5}', "--priority", "3"), "policy $: set"),
+    Case("policies set", ("$", "^$", "no json"), "no JSON", status=2),
+    Case("policies clear", ("$",), "policy $: removed", (POLICY,)),
+    Case("operator-policies list", (), '{"max-length":5}', (OPERATOR_POLICY,)),
+    Case("operator-policies show", ("$",), "definition", (OPERATOR_POLICY,)),
+    Case("operator-policies set", ("$", "^$", '{"max-length": 5}'), "operator policy $: set"),
+    Case("operator-policies clear", ("$",), "operator policy $: removed", (OPERATOR_POLICY,)),
+    Case("parameters list", (), "component"),
+    Case("parameters show", ("none", "$"), "not found", status=1),
+    Case("parameters set", ("none", "$", "{}"), "refused", status=1),
+    Case("parameters clear", ("none", "$"), "not found", status=1),
+    Case("parameters list-global", (), "$", (("parameters", "set-global", "$", "1"),)),
+    Case("parameters set-global", ("$", '{"a": 1}'), "parameter $: set"),
+    Case("parameters clear-global", ("$",), "removed", (("parameters", "set-global", "$", "1"),)),
+    Case("limits list", (), "value"),
+    Case("limits set", ("-p", "$", '{"max-queues": 9}'), "set: max-queues", (VHOST,)),
+    Case(
+        "limits clear",
+        ("-p", "$"),
+        "removed: max-queues",
+        (VHOST, ("limits", "set", "-p", "$", '{"max-queues": 9}')),
+    ),
+    Case("limits list-users", (), "value"),
+    Case("limits set-user", ("$", '{"max-channels": 9}'), "set: max-channels", (USER,)),
+    Case(
+        "limits clear-user",
+        ("$", "max-channels"),
+        "removed: max-channels",
+        (USER, ("limits", "set-user", "$", '{"max-channels": 9}')),
+    ),
+    Case("limits clear-user", ("$", "max-channels"), "is set", (USER,), status=1),
+    Case("definitions export", (), '"rabbit_version"'),
+    Case("definitions import", ("-",), "definitions: imported", typed='{"vhosts": [{"name": "$"}]}'),
+    Case("definitions import", ("-",), "no JSON", status=2, typed="nothing"),
+    Case("connections list", (), "user"),
+    Case("connections show", ("$",), "not found: '$'", status=1),
+    Case("connections close", ("$", "why"), "not found: '$'", status=1),
+    Case("connections close-user", ("$",), "closed", (USER,)),
+    Case("channels list", (), "user"),
+    Case("channels show", ("$",), "not found: '$'", status=1),
+    Case("consumers list", (), "consumer_tag"),
+    Case("nodes list", (), "mem_used"),
+    Case("nodes show", ("$",), "not found: '$'", status=1),
+    Case("nodes rename-cluster", ("$",), "cluster: named $"),
+    Case("feature-flags list", (), "quorum_queue"),
+    Case("feature-flags enable", ("user_limits",), "enabled"),
+    Case("health alarms", (), "no alarms"),
+    Case("health local-alarms", (), "no alarms"),
+    Case("health virtual-hosts", (), "every vhost runs"),
+    Case("health port", ("1",), "No active listener", status=6),
+    Case("health protocol", ("amqp",), "protocol amqp: listens"),
+    Case("health certificates", ("--within", "2", "--unit", "weeks"), "within 2 weeks"),
+    Case("health running", (), "it runs"),
+    Case("health alive", (), "a message got through"),
+)
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Broker]:
+    with broker() as started:
+        yield started
+
+
+@pytest.fixture
+def operator(node: Broker, monkeypatch: pytest.MonkeyPatch) -> "Operator":
+    monkeypatch.setenv("WARREN_URI", f"http://127.0.0.1:{node.ports['http']}")
+    return Operator()
+
+
+class Operator:
+    """Somebody at a terminal."""
+
+    def asks(self, *arguments: str, typed: str = "") -> Result:
+        """What a command answers."""
+        return CliRunner().invoke(main, arguments, input=typed, prog_name="warren")
+
+    def gets(self, *arguments: str) -> str:
+        """What a command prints that succeeds."""
+        result = self.asks(*arguments)
+        assert result.exit_code == 0, (arguments, result.output)
+        return str(result.stdout)
+
+
+def names_of(command: Command) -> list[tuple[str, ...]]:
+    """What the command is called."""
+    own = (command.group, command.name) if command.group else (command.name,)
+    return [own, (command.known_as,)] if command.known_as else [own]
+
+
+def calls() -> list[object]:
+    """Every case under every name, and a name for what is new in it."""
+    by_name = {" ".join(names_of(command)[0]): command for command in COMMANDS}
+    return [
+        pytest.param(
+            case, name, f"{at}-{case.of.replace(' ', '-')}-{len(name)}", id=" ".join(name) + f"-{at}"
+        )
+        for at, case in enumerate(CASES)
+        for name in names_of(by_name[case.of])
+    ]
+
+
+@pytest.mark.parametrize(("case", "name", "new"), calls())
+def test_command(operator: Operator, case: Case, name: tuple[str, ...], new: str) -> None:
+    for line in case.before:
+        operator.gets(*(word.replace("$", new) for word in line))
+    arguments = [word.replace("$", new) for word in case.arguments]
+    result = operator.asks(*name, *arguments, typed=case.typed.replace("$", new))
+    assert result.exit_code == case.status, result.output
+    assert case.prints.replace("$", new) in result.output
+    if case.status:
+        assert result.stderr.startswith("warren: ")
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_every_command_is_tried() -> None:
+    assert {case.of for case in CASES} == {" ".join(names_of(command)[0]) for command in COMMANDS}
+
+
+def test_a_list_is_followed_to_its_end(operator: Operator) -> None:
+    queues = [{"name": f"many-{at}", "vhost": "many", "durable": True} for at in range(1_101)]
+    definitions = json.dumps({"vhosts": [{"name": "many"}], "queues": queues})
+    assert operator.asks("definitions", "import", "-", typed=definitions).exit_code == 0
+    shown = operator.gets("list_queues", "-p", "many", "-s", "name").split()
+    assert sorted(shown) == sorted(queue["name"] for queue in queues)
+
+
+def test_a_name_cannot_command_the_terminal(operator: Operator) -> None:
+    operator.gets("queues", "declare", "red\x1b[31m\u202e\x07")
+    assert "red\\x1b[31m\\u202e\\x07" in operator.gets("list_queues", "name")
+    assert "\x1b" not in operator.gets("queues", "list", "--json")
+
+
+def test_columns_are_those_of_rabbitmqctl(operator: Operator) -> None:
+    for line in BOUND:
+        operator.gets(*(word.replace("$", "known") for word in line))
+    columns = ("source_name", "source_kind", "destination_name", "destination_kind", "routing_key")
+    rows = operator.gets("list_bindings", "-s", "--formatter", "tsv", *columns).splitlines()
+    assert "known\texchange\tknown\tqueue\ta.b" in rows
+
+
+def test_json_is_for_programs(operator: Operator) -> None:
+    operator.gets("queues", "declare", "for-programs")
+    rows = json.loads(operator.gets("list_queues", "--json", "name", "messages"))
+    assert {"name": "for-programs", "messages": 0} in rows
+    assert json.loads(operator.gets("queues", "show", "for-programs", "--json"))["name"] == "for-programs"
+
+
+def test_a_broker_that_is_not_there_is_status_3(operator: Operator) -> None:
+    result = operator.asks("status", "--uri", "http://127.0.0.1:1")
+    assert result.exit_code == 3
+    assert "not reached" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [("whoami",), ("users", "list"), ("status",)])
+def test_a_wrong_password_is_status_4_and_not_repeated(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("WARREN_USER", "guest")
+    monkeypatch.setenv("WARREN_PASSWORD", "not-the-one")
+    result = operator.asks(*arguments)
+    assert result.exit_code == 4
+    assert "not-the-one" not in result.output
+
+
+def test_no_password_is_read_from_what_is_piped_in(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.gets("users", "add", "piper", "pied", "--tags", "management")
+    monkeypatch.setenv("WARREN_USER", "piper")
+    assert operator.asks("whoami", typed="pied\n").exit_code == 0
+
+
+def test_hashes_are_shown_to_who_chooses_them_only(operator: Operator) -> None:
+    (shown,) = json.loads(operator.gets("users", "list", "--json", "password_hash"))[:1]
+    assert shown["password_hash"]
+    assert '"password_hash"' not in operator.gets("users", "show", "guest", "--json")
+    assert '"password_hash"' not in operator.gets("users", "list", "--json")
+
+
+def test_a_user_who_may_not_see_nodes_has_a_status(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.gets("users", "add", "looker", "secret", "--tags", "management")
+    monkeypatch.setenv("WARREN_USER", "looker")
+    monkeypatch.setenv("WARREN_PASSWORD", "secret")
+    assert "compatible with" in operator.gets("status")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete(operator: Operator, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    assert "_WARREN_COMPLETE" in operator.gets("completion", shell)
+
+
+def test_names_are_completed(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    operator.gets("queues", "declare", "completed-1")
+    operator.gets("queues", "declare", "completed-$(reboot)")
+    monkeypatch.setenv("_WARREN_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "warren queues show compl")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    result = CliRunner().invoke(main, [], prog_name="warren", complete_var="_WARREN_COMPLETE")
+    assert result.output.split() == ["plain,completed-1"]
