@@ -24,7 +24,8 @@ ENVIRONMENTS = {"interpreted": ROOT / ".venv", "compiled": ROOT / ".venv-compile
 # What optional tests want; each is skipped, by its own suite, where the program is not installed.
 OPTIONAL = {
     "rabbitmq-server": "comparisons with a real RabbitMQ",
-    "node": "tests that drive amqplib",
+    "node": "tests that drive amqplib, and the web interface",
+    "chromium": "the web interface in a browser",
 }
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 CHECKS = [
@@ -33,7 +34,7 @@ CHECKS = [
     ("mypy --strict", ["mypy"]),
     ("import contracts", ["lint-imports", "--no-logo"]),
 ]
-PYTEST_SUITES = ["unit", "tidy", "sim", "conformance", "integration"]
+PYTEST_SUITES = ["unit", "tidy", "sim", "conformance", "integration", "browser"]
 # A program that prints the line of counts itself; the arguments bound how long it takes.
 PROGRAMS = {
     "mutation": ["tests/mutation/run.py"],
@@ -43,10 +44,10 @@ PROGRAMS = {
     "clients": ["tests/clients/run.py"],
 }
 # Suites that run once, and on which build if it is there: tidy reads sources and mutation changes them, fuzz
-# covers both by itself.
+# covers both by itself; what a browser sees is the same on both.
 ONCE_ON = {
-    "tidy": "interpreted", "mutation": "interpreted", "kill": "compiled", "power": "compiled",
-    "fuzz": "compiled", "clients": "compiled",
+    "tidy": "interpreted", "browser": "interpreted", "mutation": "interpreted", "kill": "compiled",
+    "power": "compiled", "fuzz": "compiled", "clients": "compiled",
 }  # fmt: skip
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
 SUITE_SECONDS_MAX = 1800

@@ -77,6 +77,7 @@ def test_a_wrong_password_begins_no_session_and_no_script_is_challenged(node: Br
     response, body = ask(node, "POST /api/warren/session", MARKED, wrong)
     assert (response.status, json.loads(body)["reason"]) == (401, "Login failed")
     assert response.getheader("set-cookie") is None
+    assert response.getheader("www-authenticate") is None
     response, _ = ask(node, "GET /api/whoami", {"sec-fetch-dest": "empty"})
     assert response.status == 401
     assert response.getheader("www-authenticate") is None

@@ -163,6 +163,37 @@ export interface GotMessage {
   message_count: number;
 }
 
+/** A message as /api/warren shows it, where it is. */
+export interface PeekedMessage {
+  payload: string;
+  payload_encoding: "string" | "base64";
+  payload_bytes: number;
+  is_truncated: boolean;
+  is_persistent: boolean;
+  properties: Table & { headers?: Table };
+  exchange: string;
+  routing_key: string;
+  published_at: number;
+  age_ms: number;
+  state: string;
+  place: number;
+  attempts: number;
+  held_for_ms?: number | null;
+  holder?: {
+    connection: string;
+    channel: number;
+    consumer_tag: string | null;
+    delivery_tag: number;
+    user: string | null;
+  };
+}
+
+export interface PeekAnswer {
+  messages: PeekedMessage[];
+  next: number | null;
+  examined: number;
+}
+
 export interface Vhost {
   name: string;
   description?: string;

@@ -29,7 +29,7 @@ export function BindingTable({ bindings, end, changed }: BindingTableProps) {
         { label: "Routing key", show: (it) => <code>{it.routing_key}</code> },
         { label: "Arguments", show: (it) => <Arguments table={it.arguments} /> },
         {
-          label: "",
+          label: "Actions",
           show: (it) =>
             it.source && (
               <Confirm

@@ -49,7 +49,7 @@ function Kind({ kind, owner, title, names }: KindProps) {
           { label: "Limit", show: ({ name }) => name },
           { label: "Value", isNumber: true, show: ({ value }) => value },
           {
-            label: "",
+            label: "Actions",
             show: (limit) => (
               <Confirm
                 label="Clear"

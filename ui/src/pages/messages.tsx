@@ -5,7 +5,8 @@ import { post } from "../api";
 import { count, octets } from "../format";
 import type { GotMessage } from "../model";
 import { Arguments } from "../parts/arguments";
-import { Badge, Card, Facts, Field, Form, type Values } from "../parts/ui";
+import { MessageCard } from "../parts/message";
+import { Badge, Card, Field, Form, type Values } from "../parts/ui";
 
 const MODES: [string, string][] = [
   ["ack_requeue_true", "put back, marked as redelivered"],
@@ -29,6 +30,7 @@ export function GetMessages({ address, changed }: { address: string; changed: ()
   };
   return (
     <Card>
+      <p class="quiet">Takes messages out of the queue, as a client does. To see them without that, use Messages.</p>
       <Form submit="Get messages" action={take}>
         <div class="form-row">
           <Field name="count" label="How many" type="number" value={5} />
@@ -51,32 +53,17 @@ export function GetMessages({ address, changed }: { address: string; changed: ()
 function Message({ message }: { message: GotMessage }) {
   const { headers, ...properties } = message.properties;
   return (
-    <article class="message">
-      <Facts
-        facts={[
-          ["Exchange", message.exchange || "(default)"],
-          ["Routing key", <code>{message.routing_key}</code>],
-          ["Redelivered", message.redelivered ? <Badge tone="warn">yes</Badge> : undefined],
-          ["Properties", Object.keys(properties).length ? <Arguments table={properties} /> : undefined],
-          ["Headers", headers && <Arguments table={headers} />],
-          ["Size", octets(message.payload_bytes)],
-        ]}
-      />
-      <pre tabIndex={0} aria-label="Payload">
-        {readable(message)}
-      </pre>
-    </article>
+    <MessageCard
+      payload={message.payload}
+      isText={message.payload_encoding === "string"}
+      facts={[
+        ["Exchange", message.exchange || "(default)"],
+        ["Routing key", <code>{message.routing_key}</code>],
+        ["Redelivered", message.redelivered ? <Badge tone="warn">yes</Badge> : undefined],
+        ["Properties", Object.keys(properties).length ? <Arguments table={properties} /> : undefined],
+        ["Headers", headers && <Arguments table={headers} />],
+        ["Size", octets(message.payload_bytes)],
+      ]}
+    />
   );
-}
-
-/** JSON is put on several lines, anything else stands as it came. */
-function readable(message: GotMessage): string {
-  if (message.payload_encoding === "string" && /^\s*[[{]/.test(message.payload)) {
-    try {
-      return JSON.stringify(JSON.parse(message.payload), null, 2);
-    } catch {
-      // It only looked like JSON, or was cut.
-    }
-  }
-  return message.payload;
 }

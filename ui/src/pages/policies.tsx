@@ -63,7 +63,7 @@ function Kind({ kind, title, note, mayChange }: KindProps) {
           { label: "Definition", show: ({ definition }) => <Arguments table={definition} /> },
           { label: "Priority", isNumber: true, show: ({ priority }) => priority },
           {
-            label: "",
+            label: "Actions",
             show: ({ vhost, name }) =>
               mayChange && (
                 <Confirm

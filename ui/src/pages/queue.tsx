@@ -15,6 +15,7 @@ import { BindForm, BindingTable } from "./bindings";
 import { ConsumerTable } from "./consumers";
 import { DEFAULT_EXCHANGE } from "./exchanges";
 import { GetMessages } from "./messages";
+import { Peek } from "./peek";
 import { SpanChoice, samplesOver, useAge } from "./overview";
 import { PublishForm } from "./publish";
 import { Features } from "./queues";
@@ -59,7 +60,8 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string; user: 
             choose={(chosen) => setQuery({ tab: chosen })}
             tabs={[
               { name: "overview", label: "Overview", content: () => <Now queue={data} /> },
-              { name: "messages", label: "Messages", content: () => <GetMessages address={address} changed={refresh} /> },
+              { name: "messages", label: "Messages", content: () => <Peek vhost={vhost} name={name} /> },
+              { name: "get", label: "Take out", content: () => <GetMessages address={address} changed={refresh} /> },
               {
                 name: "publish",
                 label: "Publish",

@@ -149,7 +149,7 @@ function Permissions({ user }: { user: string }) {
           { label: "Write", show: ({ write }) => <code>{write}</code> },
           { label: "Read", show: ({ read }) => <code>{read}</code> },
           {
-            label: "",
+            label: "Actions",
             show: ({ vhost }) => (
               <Confirm
                 label="Clear"
@@ -192,7 +192,7 @@ function TopicPermissions({ user }: { user: string }) {
           { label: "Write", show: ({ write }) => <code>{write}</code> },
           { label: "Read", show: ({ read }) => <code>{read}</code> },
           {
-            label: "",
+            label: "Actions",
             show: ({ vhost, exchange }) => (
               <Confirm
                 label="Clear"

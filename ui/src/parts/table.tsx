@@ -28,7 +28,7 @@ interface TableProps<T> {
 export function Table<T>({ label, columns, items, itemKey, sorting, empty = "There are none." }: TableProps<T>) {
   if (!items.length) return <p class="quiet">{empty}</p>;
   return (
-    <div class="table" tabIndex={0} role="region" aria-label={label}>
+    <div class="table" tabIndex={0} role="group" aria-label={label}>
       <table>
         <thead>
           <tr>

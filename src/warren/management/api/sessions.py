@@ -5,7 +5,7 @@ from aiohttp import web
 from warren.management.auth import check_credentials
 from warren.management.bodies import read_fields
 from warren.management.managed import Managed
-from warren.management.replies import done, refused
+from warren.management.replies import Refused, done, refused
 from warren.management.sessions import MARK
 
 
@@ -16,7 +16,12 @@ async def sign_in(request: web.Request, node: Managed) -> web.Response:
         return refused(403, "forbidden", f"sessions are for the web interface, which sends '{MARK}'")
     fields = await read_fields(request, "username", "password")
     credentials = f"{fields.text('username')}:{fields.text('password')}"
-    user = check_credentials(request, node, credentials.encode("utf-8", "surrogatepass"))
+    try:
+        user = check_credentials(request, node, credentials.encode("utf-8", "surrogatepass"))
+    except Refused as refusal:
+        # Challenged, the browser would ask for the password itself.
+        refusal.response.headers.pop("www-authenticate", None)
+        raise
     response = done()
     node.sessions.begin(user, response, is_secure=request.secure)
     return response

@@ -1,0 +1,85 @@
+"""A started broker, and somebody who looks at it in Chromium."""
+
+import base64
+import http.client
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import ConsoleMessage, Page, expect
+from tests.integration.process import Broker
+
+from warren.management import interface
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+IS_BUILT = (Path(interface.__file__).parent / "static" / "index.html").exists()
+TIMEOUT_MS = 15_000
+# Signing in begins with asking who is signed in, which nobody is.
+_EXPECTED = "401 (Unauthorized)"
+
+
+def api(node: Broker, line: str, body: object = None) -> object:
+    """What guest's request is answered; `line` is a method and a path below /api."""
+    method, path = line.split(" ", 1)
+    headers = {"authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
+    with closing(http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=30)) as connection:
+        text = None if body is None else json.dumps(body)
+        connection.request(method, f"/api{path}", text, headers)
+        response = connection.getresponse()
+        octets = response.read()
+        assert response.status < 300, (line, response.status, octets)
+        return json.loads(octets) if octets else None
+
+
+def segment(name: str) -> str:
+    """`name` as one part of an address."""
+    return quote(name, safe="")
+
+
+class Visit:
+    """A tab of somebody who is signed in; what the page complains of is in `complaints`."""
+
+    def __init__(self, node: Broker, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self._base = f"http://127.0.0.1:{node.ports['http']}/"
+        page.set_default_timeout(TIMEOUT_MS)
+        page.on("console", self._note)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
+
+    def sign_in(self, name: str = "guest", password: str = "guest") -> None:
+        self.page.goto(self._base)
+        self.page.get_by_label("User").fill(name)
+        self.page.get_by_label("Password").fill(password)
+        self.page.get_by_role("button", name="Sign in").click()
+
+    def open(self, address: str) -> None:
+        """Go to a page, and wait until it shows what it is about."""
+        self.page.goto(f"{self._base}#/{address}")
+        self.page.get_by_role("heading", level=1).wait_for()
+        expect(self.page.get_by_text("Loading …")).to_have_count(0)
+
+    def _note(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and _EXPECTED not in message.text:
+            self.complaints.append(message.text)
+
+
+@contextmanager
+def visit(node: Broker, chromium: Chromium, *, palette: str = "light", width: int = 1280) -> Iterator[Visit]:
+    """A tab of its own, signed in as guest."""
+    scheme = "dark" if palette == "dark" else "light"
+    context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 850})  # type: ignore[arg-type]
+    visited = Visit(node, context.new_page())
+    visited.sign_in()
+    visited.page.locator("#main").wait_for()
+    try:
+        yield visited
+    finally:
+        context.close()

@@ -1,0 +1,92 @@
+"""Every page, in both palettes and both widths, for everybody to use."""
+
+from collections.abc import Iterator
+
+import pika
+import pytest
+from playwright.sync_api import Browser as Chromium
+from tests.browser.browsing import AXE, Visit, api, segment, visit
+from tests.integration.process import Broker
+
+PAGES = [
+    "", "connections", "channels", "exchanges", "exchanges/%2F/amq.topic", "exchanges/%2F/amq.default",
+    "queues", "queues/%2F/orders", "queues/%2F/orders?tab=messages", "queues/%2F/orders?tab=get",
+    "queues/%2F/orders?tab=publish", "queues/%2F/orders?tab=consumers", "queues/%2F/orders?tab=bindings",
+    "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "flags", "health",
+]  # fmt: skip
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "\"'><script>alert(2)</script>",
+    "a/b?c=d#e%2F&f",
+    "{{7*7}}${7*7}",
+    "x" * 250,
+    "\u202eevil\u2028\n",
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def busy(node: Broker) -> Iterator[None]:
+    """Something of everything: queues, bindings, messages, a consumer and a connection."""
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("orders", durable=True, arguments={"x-max-length": 1000})
+        channel.queue_bind("orders", "amq.topic", "orders.#")
+        for number in range(30):
+            properties = pika.BasicProperties(headers={"tenant": "acme"}, content_type="application/json")
+            channel.basic_publish("amq.topic", "orders.eu", b'{"number": %d}' % number, properties)
+        channel.basic_qos(prefetch_count=5)
+        channel.basic_consume("orders", lambda *_: None)
+        channel.confirm_delivery()
+        api(node, "PUT /policies/%2F/short", {"pattern": "^none", "definition": {"message-ttl": 60000}})
+        api(node, "PUT /vhost-limits/%2F/max-queues", {"value": 1000})
+        yield
+
+
+@pytest.fixture(scope="module", params=[(p, w) for p in ("light", "dark") for w in (1280, 390)], ids=str)
+def visited(request: pytest.FixtureRequest, node: Broker, chromium: Chromium) -> Iterator[Visit]:
+    palette, width = request.param
+    with visit(node, chromium, palette=palette, width=width) as tab:
+        yield tab
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_fits_complains_of_nothing_and_is_usable_by_all(visited: Visit, page: str) -> None:
+    visited.complaints.clear()
+    visited.open(page)
+    visited.page.wait_for_timeout(300)
+    assert visited.complaints == []
+    assert visited.page.locator("[role=alert]").all_inner_texts() == []
+    sizes = visited.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert sizes[0] <= sizes[1], "the page is wider than the window"
+    visited.page.evaluate(AXE.read_text())
+    result = visited.page.evaluate("axe.run()")
+    found = [(rule["id"], rule["nodes"][0]["html"]) for rule in result["violations"]]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_text_whatever_they_contain(node: Broker, chromium: Chromium, name: str) -> None:
+    api(node, f"PUT /vhosts/{segment(name)}", {"description": name, "tags": name})
+    api(node, f"PUT /permissions/{segment(name)}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    api(node, f"PUT /queues/{segment(name)}/{segment(name)}", {"arguments": {"x-dead-letter-exchange": name}})
+    api(node, f"PUT /exchanges/{segment(name)}/{segment(name)}", {"type": "topic"})
+    body = {"routing_key": name, "arguments": {name: name}}
+    path = f"{segment(name)}/e/{segment(name)}/q/{segment(name)}"
+    api(node, f"POST /bindings/{path}", body)
+    message = {"routing_key": name, "payload": name, "payload_encoding": "string", "properties": {}}
+    api(node, f"POST /exchanges/{segment(name)}/amq.default/publish", message)
+    with visit(node, chromium) as tab:
+        for address in (
+            "vhosts", f"vhosts/{segment(name)}", "queues", "exchanges",
+            f"exchanges/{segment(name)}/{segment(name)}",
+            f"queues/{segment(name)}/{segment(name)}",
+            f"queues/{segment(name)}/{segment(name)}?tab=bindings",
+            f"queues/{segment(name)}/{segment(name)}?tab=messages",
+        ):  # fmt: skip
+            tab.open(address)
+        tab.page.locator(".message pre").wait_for()
+        assert tab.page.locator(".message pre").inner_text().strip() == name.strip()
+        assert tab.page.get_by_role("heading", level=1).text_content() == name
+        assert tab.page.locator("img:not([src='/icon.svg'])").count() == 0
+        assert tab.complaints == []
+    api(node, f"DELETE /vhosts/{segment(name)}")

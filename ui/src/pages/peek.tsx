@@ -1,0 +1,101 @@
+/** What waits in a queue, or is with somebody, seen without touching it. */
+
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, get, path } from "../api";
+import { count, octets, span, time } from "../format";
+import type { PeekAnswer, PeekedMessage } from "../model";
+import { Arguments } from "../parts/arguments";
+import { MessageCard } from "../parts/message";
+import { Badge, Button, Card, Failure, Field, Form, type Values } from "../parts/ui";
+import { link } from "../router";
+
+interface Search {
+  state: string;
+  conditions: string[];
+}
+
+const COUNT = 20;
+const START: Search = { state: "ready", conditions: [] };
+const CONDITIONS_NOTE =
+  "one a line, all must hold: routing_key=orders.eu, headers.tenant=acme, properties.priority>=5, body.total>100, body~refused";
+
+export function Peek({ vhost, name }: { vhost: string; name: string }) {
+  const [search, setSearch] = useState(START);
+  const [found, setFound] = useState<PeekedMessage[]>([]);
+  const [next, setNext] = useState<number | null>(0);
+  const [examined, setExamined] = useState(0);
+  const [error, setError] = useState<ApiError>();
+
+  const look = async (from: number, { state, conditions }: Search, before: PeekedMessage[]) => {
+    const query = new URLSearchParams({ state, from: String(from), count: String(COUNT) });
+    for (const condition of conditions) query.append("match", condition);
+    try {
+      const answer = await get<PeekAnswer>(`${path("warren", "queues", vhost, name, "messages")}?${query}`);
+      setFound([...before, ...answer.messages]);
+      setNext(answer.next);
+      setExamined((sum) => (before.length || from ? sum : 0) + answer.examined);
+      setError(undefined);
+    } catch (failure) {
+      setError(failure instanceof ApiError ? failure : new ApiError(0, String(failure)));
+    }
+  };
+  useEffect(() => void look(0, search, []), [search, vhost, name]);
+
+  const begin = async ({ state = "ready", conditions = "" }: Values) =>
+    setSearch({ state, conditions: conditions.split("\n").map((line) => line.trim()).filter(Boolean) });
+  return (
+    <Card>
+      <p class="quiet">Looking changes nothing: no message is handed out, moved or marked as redelivered.</p>
+      <Form submit="Look" action={begin}>
+        <div class="form-row">
+          <Field name="state" label="Messages that are" choices={[["ready", "ready"], ["unacknowledged", "with a consumer"]]} />
+          <Field name="conditions" label="And fit" rows={2} note={CONDITIONS_NOTE} placeholder="headers.tenant=acme" />
+        </div>
+      </Form>
+      <Failure error={error} />
+      <p role="status" class="quiet">
+        {found.length ? `${count(found.length)} shown` : "None"}
+        {search.conditions.length > 0 && ` of ${count(examined)} looked at`}
+        {next === null ? ", and there are no more" : ""}
+      </p>
+      <ol class="messages">
+        {found.map((message) => (
+          <li key={`${message.state} ${message.place}`}>
+            <Shown message={message} />
+          </li>
+        ))}
+      </ol>
+      {next !== null && <Button onClick={() => look(next, search, found)}>Look further</Button>}
+    </Card>
+  );
+}
+
+function Shown({ message }: { message: PeekedMessage }) {
+  const { headers, ...properties } = message.properties;
+  const { holder } = message;
+  return (
+    <MessageCard
+      payload={message.payload}
+      isText={message.payload_encoding === "string"}
+      facts={[
+        ["Exchange", message.exchange || "(default)"],
+        ["Routing key", <code>{message.routing_key}</code>],
+        ["Published", `${time(message.published_at)} (${span(message.age_ms)} ago)`],
+        [
+          "With",
+          holder && (
+            <>
+              <a href={link("connections", holder.connection)}>{holder.connection}</a>, channel {holder.channel}
+              {holder.consumer_tag ? `, consumer ${holder.consumer_tag}` : ", by get"}
+              {message.held_for_ms ? `, for ${span(message.held_for_ms)}` : ""}
+            </>
+          ),
+        ],
+        ["Handed out", message.attempts ? <Badge tone="warn">{`${message.attempts} times`}</Badge> : undefined],
+        ["Properties", Object.keys(properties).length ? <Arguments table={properties} /> : undefined],
+        ["Headers", headers && <Arguments table={headers} />],
+        ["Size", `${octets(message.payload_bytes)}${message.is_truncated ? ", cut here" : ""}`],
+      ]}
+    />
+  );
+}
