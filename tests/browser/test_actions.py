@@ -70,10 +70,13 @@ def test_an_exchange_is_made_bound_published_to_and_deleted(node: Broker, tab: V
     press(page, "New exchange")
     fill(page, name="made-here", type="topic")
     press(page, "Create")
+    expect(page.get_by_text("The exchange “made-here” is there.")).to_be_visible()
     tab.open("exchanges/%2F/made-here")
     press(page, "Bind")
-    fill(page, other="bound", routing_key="a.#")
-    page.get_by_role("dialog").get_by_role("button", name="Bind").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Called").fill("bound")
+    dialog.get_by_label("Routing key").fill("a.#")
+    dialog.get_by_role("button", name="Bind").click()
     expect(page.get_by_role("link", name="bound")).to_be_visible()
     fill(page, routing_key="b")
     press(page, "Publish")
@@ -95,6 +98,7 @@ def test_a_user_is_made_permitted_and_deleted(node: Broker, tab: Visit) -> None:
     press(page, "New user")
     fill(page, name="carol", password="secret", tags="management")
     press(page, "Create")
+    expect(page.get_by_text("The user “carol” is there")).to_be_visible()
     page.get_by_role("link", name="carol").click()
     fill(
         page.locator("section", has=page.get_by_role("heading", name="Permissions", exact=True)),

@@ -144,3 +144,11 @@ def test_bindings_are_listed_from_every_side(client: Client) -> None:
     assert client.refusal("DELETE /exchanges/t/from?if-unused=true") == (
         400, "exchange 'from' in vhost 't' in use",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["{x}", "{{7*7}}", "a/b?c=d#e%2F&f", "<i>", "ä\u202e", ".", "..", " "])
+def test_a_name_may_contain_anything(client: Client, name: str) -> None:
+    assert client.status(f"PUT /queues/t/{quoted(name)}", {"durable": True}) == 201
+    found = client.get(f"/queues/t/{quoted(name)}")
+    assert found["name"] == name
+    assert client.status(f"DELETE /queues/t/{quoted(name)}") == 204

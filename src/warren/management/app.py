@@ -62,8 +62,10 @@ def _app(node: Managed, protocol: str) -> web.Application:
         return app
     for route in ROUTES:
         responder = _responder(node, route)
-        for path in (f"/api{route.path}", f"/api{route.path}/"):
-            app.router.add_route("*", path, responder)
+        # A name may have braces in it, which aiohttp would not take for one.
+        path = "/api" + route.path.replace("}", ":[^/]+}")
+        for written in (path, f"{path}/"):
+            app.router.add_route("*", written, responder)
     add_interface(app)
     return app
 

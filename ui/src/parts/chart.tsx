@@ -40,9 +40,12 @@ export function Chart({ lines, kind, format = short }: ChartProps) {
         width: element.clientWidth,
         height: HEIGHT,
         cursor: { points: { size: 6 } },
-        legend: { live: true },
+        legend: { show: false },
         scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.15)] } },
-        axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map(format) }],
+        axes: [
+          { ...axis, values: (_, ticks) => ticks.map(clock) },
+          { ...axis, size: 56, values: (_, ticks) => ticks.map(format) },
+        ],
         series: [
           {},
           ...labels.split("\n").map((label, index) => ({
@@ -50,7 +53,6 @@ export function Chart({ lines, kind, format = short }: ChartProps) {
             stroke: colorOf(element, COLORS[index % COLORS.length] ?? "--line-1"),
             width: 2,
             points: { show: false },
-            value: (_: uPlot, value: number | null) => (value === null ? "–" : format(value)),
           })),
         ],
       },
@@ -71,7 +73,18 @@ export function Chart({ lines, kind, format = short }: ChartProps) {
   });
 
   if (!labels) return <p class="quiet chart-empty">Nothing has happened yet.</p>;
-  return <div class="chart" ref={place} role="img" aria-label={describe(shown, kind, format)} />;
+  return (
+    <>
+      <div class="chart" ref={place} role="img" aria-label={describe(shown, kind, format)} />
+      <ul class="legend" aria-hidden="true">
+        {shown.map((line, index) => (
+          <li key={line.label}>
+            <span class={`line-${(index % COLORS.length) + 1}`} /> {line.label} <b>{latest(line, kind, format)}</b>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
 }
 
 /** A colour of the style sheet, as a canvas understands it. */
@@ -102,12 +115,17 @@ function inOrder(details: Samples | undefined) {
   return [...(details?.samples ?? [])].sort((one, other) => one.timestamp - other.timestamp);
 }
 
+/** The time of day, to the second where the ticks are that close. */
+function clock(seconds: number): string {
+  const time = new Date(seconds * 1000);
+  return time.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: time.getSeconds() ? "2-digit" : undefined });
+}
+
+function latest({ details }: Line, kind: ChartProps["kind"], format: (value: number) => string): string {
+  return kind === "rate" ? `${format(details?.rate ?? 0)}/s` : format(inOrder(details).at(-1)?.sample ?? 0);
+}
+
 /** What the picture shows, for those who do not see it. */
 function describe(lines: Line[], kind: ChartProps["kind"], format: (value: number) => string): string {
-  return lines
-    .map(({ label, details }) => {
-      const latest = inOrder(details).at(-1)?.sample ?? 0;
-      return `${label}: ${kind === "rate" ? `${format(details?.rate ?? 0)} a second` : format(latest)}`;
-    })
-    .join(", ");
+  return lines.map((line) => `${line.label}: ${latest(line, kind, format)}`).join(", ");
 }

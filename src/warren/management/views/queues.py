@@ -181,7 +181,7 @@ def _backing(
 
     ready, paged = live.message_count, live.paged_count
     arguments = record.arguments
-    version = arguments.get("x-queue-version", 1)
+    version = json_value(arguments.get("x-queue-version", 1))
     return {
         "avg_ack_egress_rate": rate("ack"),
         "avg_ack_ingress_rate": rate("deliver"),
