@@ -238,7 +238,9 @@ def _select(chosen: Facts, facts: Facts, path: Sequence[str]) -> None:
 
 
 def _ordered(value: object) -> tuple[int, object]:
-    # Erlang: number < atom < map < list < binary.
+    # Erlang: number < atom < map < list < binary. Most are names.
+    if type(value) is str:
+        return 4, value
     match value:
         case bool():
             return 1, str(value).lower()

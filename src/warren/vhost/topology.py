@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
-from warren.limits import RECOVERED_PER_TURN, REMOVED_PER_TURN
+from warren.limits import POLICIES_PER_TURN, RECOVERED_PER_TURN, REMOVED_PER_TURN
 from warren.metadata.events import (
     BindingAdded,
     BindingRemoved,
@@ -100,6 +100,7 @@ class Topology(Generic[Q]):
         "_metadata",
         "_missed",
         "_parts",
+        "_policy_changes",
         "is_closed",
         "later",
         "queues",
@@ -118,6 +119,8 @@ class Topology(Generic[Q]):
         self.is_closed = False
         # What the arguments of the queue before came to: after a restart, many share them.
         self._latest: tuple[Arguments, QueueSettings] = (NO_ARGUMENTS, DEFAULT_SETTINGS)
+        # How often policies have changed.
+        self._policy_changes = 0
         # What was heard while things are made that were there before; None when all of them are.
         self._missed: list[Event] | None = []
         metadata.listen(self._heed, vhost=vhost)
@@ -185,7 +188,8 @@ class Topology(Generic[Q]):
             case ExchangeDeleted(exchange=exchange):
                 self.router.remove(exchange.name)
             case PoliciesChanged():
-                self._apply_policies()
+                self._policy_changes += 1
+                run(self._apply_policies(self._policy_changes))
             case VhostRemoved():
                 self.close()
             case _:
@@ -220,17 +224,31 @@ class Topology(Generic[Q]):
         destination = self.queues[record.destination] if record.is_to_queue else exchanges[record.destination]
         return Binding(exchanges[record.source], record.routing_key, record.arguments, destination)
 
-    def _apply_policies(self) -> None:
-        record = self._metadata.vhost(self.vhost)
-        assert record is not None
-        for exchange in record.topology.exchanges.values():
+    async def _apply_policies(self, change: int) -> None:
+        """Have policies hold as of `change`, for many queues turn by turn; the next change takes over."""
+        vhost = self._metadata.vhost(self.vhost)
+        assert vhost is not None
+        topology = vhost.topology
+        for exchange in topology.exchanges.values():
             live, alternate = self.router.exchanges[exchange.name], self._alternate(exchange)
             if live.alternate != alternate:
                 live.alternate = alternate
-        for queue in record.topology.queues.values():
-            settings = self._settings(queue)
-            if self.queues[queue.name].settings != settings:
-                self.queues[queue.name].apply_settings(settings)
+        names = list(topology.queues)
+        for at in range(0, len(names), POLICIES_PER_TURN):
+            if at:
+                await NextTurn(self.later)
+            if self.is_closed or change != self._policy_changes:
+                return
+            for name in names[at : at + POLICIES_PER_TURN]:
+                # It may be gone since, or be another one.
+                record = topology.queues.get(name)
+                if record is not None:
+                    self._apply_settings(record)
+
+    def _apply_settings(self, record: QueueRecord) -> None:
+        settings = self._settings(record)
+        if self.queues[record.name].settings != settings:
+            self.queues[record.name].apply_settings(settings)
 
     def _settings(self, record: QueueRecord) -> QueueSettings:
         vhost = self._metadata.vhost(self.vhost)

@@ -2,7 +2,7 @@
 
 from tests.unit.vhost.conftest import CountingQueue, LiveVhost
 
-from warren.limits import RECOVERED_PER_TURN, REMOVED_PER_TURN
+from warren.limits import POLICIES_PER_TURN, RECOVERED_PER_TURN, REMOVED_PER_TURN
 from warren.metadata.commands import (
     Bind,
     ClearPolicy,
@@ -129,6 +129,37 @@ def test_policies_are_applied_to_what_they_match_and_lifted_again(live: LiveVhos
     live.apply(ClearPolicy(vhost="v", name="p"))
     assert live.queues["q1"].settings.length_max == 50
     assert live.topology.router.exchanges["q-exchange"].alternate is None
+
+
+def test_policies_reach_many_queues_turn_by_turn_and_the_next_change_takes_over(live: LiveVhost) -> None:
+    names = [f"q{number:03}" for number in range(2 * POLICIES_PER_TURN + 1)]
+    for name in names:
+        live.apply(DeclareQueue(vhost="v", name=name))
+
+    def limited(length: int) -> int:
+        return sum(queue.settings.length_max == length for queue in live.queues.values())
+
+    live.apply(SetPolicy(vhost="v", name="p", pattern="^q", definition={"max-length": 5}))
+    assert limited(5) == POLICIES_PER_TURN
+    live.apply(DeleteQueue(vhost="v", name=names[POLICIES_PER_TURN]))
+    live.apply(DeclareQueue(vhost="v", name="q-new"))
+    live.turns.pop(0)(0)
+    # All of this turn's but the one deleted, and the new one from its start.
+    assert limited(5) == 2 * POLICIES_PER_TURN
+    live.apply(SetPolicy(vhost="v", name="p", pattern="^q", definition={"max-length": 6}))
+    while live.turns:
+        live.turns.pop(0)(0)
+    assert (limited(5), limited(6)) == (0, len(live.queues))
+
+
+def test_policies_that_change_while_a_vhost_goes_reach_nothing_more(live: LiveVhost) -> None:
+    for number in range(POLICIES_PER_TURN + 1):
+        live.apply(DeclareQueue(vhost="v", name=f"q{number:03}"))
+    live.apply(SetPolicy(vhost="v", name="p", pattern="^q", definition={"max-length": 5}))
+    live.apply(RemoveVhost(name="v"))
+    while live.turns:
+        live.turns.pop(0)(0)
+    assert not live.queues
 
 
 def test_an_exchange_deleted_takes_its_bindings_out_of_the_router(live: LiveVhost) -> None:

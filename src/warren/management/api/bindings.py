@@ -138,7 +138,7 @@ async def _reply(request: web.Request, found: Iterable[Bound]) -> web.StreamResp
         records=found,
         view=binding_facts,
         columns=columns,
-        sorts=("vhost", "source", "destination_type", "destination", "routing_key", "properties_key"),
+        sorts=("vhost", "source", "destination_type", "destination", "routing_key"),
     )
     return await reply_list(request, listing)
 

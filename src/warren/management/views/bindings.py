@@ -1,5 +1,6 @@
 """A binding as RabbitMQ shows it."""
 
+import re
 from base64 import urlsafe_b64encode
 from hashlib import sha256
 from typing import TypeAlias
@@ -8,6 +9,8 @@ from urllib.parse import quote_plus
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord
 
+# A routing key that needs no quoting, as most do not.
+_PLAIN = re.compile("[A-Za-z0-9_.-]*")
 # A virtual host, and a binding in it.
 Bound: TypeAlias = tuple[str, BindingRecord]
 
@@ -32,8 +35,9 @@ def binding_facts(bound: Bound) -> dict[str, object]:
 def properties_key(record: BindingRecord) -> str:
     """What tells it from others between the same ends: its routing key, and a hash of its arguments."""
     # RabbitMQ's form; its hash is one of Erlang's terms, and nobody but it can know it.
-    octets = record.routing_key.encode("utf-8", "surrogateescape")
-    key = quote_plus(octets).replace("~", "%7E")
+    key = record.routing_key
+    if not _PLAIN.fullmatch(key):
+        key = quote_plus(key.encode("utf-8", "surrogateescape")).replace("~", "%7E")
     if not record.arguments_octets:
         return key or "~"
     digest = sha256(record.arguments_octets).digest()[:_HASH_OCTETS]

@@ -1,0 +1,41 @@
+"""The key of a binding: RabbitMQ's quoting, and one for each of several arguments."""
+
+import pytest
+
+from warren.management.views.bindings import binding_facts, properties_key
+from warren.metadata.records import BindingRecord, arguments_octets
+from warren.wire.table import Int32
+
+
+def record(routing_key: str, **arguments: object) -> BindingRecord:
+    return BindingRecord("x", True, "q", routing_key, arguments_octets(arguments))
+
+
+@pytest.mark.parametrize(
+    ("routing_key", "key"),
+    [
+        ("", "~"), ("k", "k"), ("a.#", "a.%23"), ("a/b", "a%2Fb"), ("~", "%7E"),
+        ("ü ~+%", "%C3%BC+%7E%2B%25"),
+    ],
+)  # fmt: skip
+def test_a_routing_key_is_quoted_as_rabbitmq_does(routing_key: str, key: str) -> None:
+    assert properties_key(record(routing_key)) == key
+
+
+def test_arguments_tell_bindings_apart() -> None:
+    keys = {
+        properties_key(record("k")),
+        properties_key(record("k", a=1)),
+        properties_key(record("k", a=Int32(1))),
+        properties_key(record("k", b=1)),
+        properties_key(record("", a=1)),
+    }
+    assert len(keys) == 5
+    assert properties_key(record("k", a=1, b=2)) == properties_key(record("k", b=2, a=1))
+
+
+def test_what_is_shown() -> None:
+    assert binding_facts(("v", record("k", a=[1]))) == {
+        "source": "x", "vhost": "v", "destination": "q", "destination_type": "queue", "routing_key": "k",
+        "arguments": {"a": [1]}, "properties_key": properties_key(record("k", a=[1])),
+    }  # fmt: skip
