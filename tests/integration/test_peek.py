@@ -1,6 +1,7 @@
 """Looking into a queue over HTTP, as clients publish to it and hold messages of it."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from tests.integration.api import get
 from tests.integration.process import Broker, broker
 
 COUNT = 500
+# Lengths are sampled every five seconds.
+SAMPLED_S_MAX = 15
 PERSISTENT = 2
 
 
@@ -133,3 +136,19 @@ def test_what_is_on_the_disk_only_is_shown_too(tmp_path: Path) -> None:
         assert [message["payload"] for message in last["messages"]] == [f"{count - 1:08}"]
         answer = peek(node, "large", match="body~00000599", truncate=8)
         assert (answer["examined"], len(answer["messages"])) == (count, 1)
+
+
+def test_what_was_kept_over_a_restart_is_in_the_totals(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as node:
+        with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.queue_declare("kept", durable=True)
+            for _ in range(3):
+                channel.basic_publish("", "kept", b"x", pika.BasicProperties(delivery_mode=PERSISTENT))
+        assert node.stop() == 0
+    with broker("--data-dir", str(tmp_path)) as node:
+        deadline = time.monotonic() + SAMPLED_S_MAX
+        while json.loads(get(node, "/api/overview")[1])["queue_totals"].get("messages_ready") != 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)

@@ -105,6 +105,8 @@ class ClassicQueue(Queue):
     def restore(self, level: int, found: Found) -> None:
         """Have what a store has kept of priority `level`."""
         self._ready.restore(level, found, self._ttl_ms)
+        if not self.is_moved:
+            self._move()
         self._schedule()
 
     def shrink(self) -> None:
