@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from warren.flow.alarms import Alarms
+from warren.management.orders import QueueOrder
 from warren.management.samples import Sampler
 from warren.management.sessions import Sessions
 from warren.metadata.definitions_import import PasswordHasher
@@ -53,6 +54,7 @@ class Managed:
     server: Server
     alarms: Alarms
     sampler: Sampler
+    queue_order: QueueOrder
     # Where it keeps what survives, and what it was configured with; empty without.
     data_directory: str
     config_files: tuple[str, ...]

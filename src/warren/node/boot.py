@@ -21,6 +21,7 @@ from warren.flow.alarms import Alarms
 from warren.management.app import HttpServer
 from warren.management.figures import Figures
 from warren.management.managed import ListenerView, Managed
+from warren.management.orders import QueueOrder
 from warren.management.samples import Sampler
 from warren.management.sessions import Sessions
 from warren.node import listening, settings
@@ -116,6 +117,7 @@ class Node:
             hash_password=hash_with_salt,
             server=server,
             sampler=sampler,
+            queue_order=QueueOrder(self.broker.metadata),
             data_directory=str(self._folder.path) if self._folder is not None else "",
             config_files=(config.file,) if config.file else (),
             alarms=alarms,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
@@ -127,3 +128,21 @@ def test_values_are_ordered_as_erlang_orders_them() -> None:
     ordered = sorted(values, key=lambda value: sort_value({"x": value}, ["x"]))
     assert ordered == [1.5, 2, False, None, True, {"a": 1}, [1], "text"]
     assert sort_value({}, ["x"]) > sort_value({"x": True}, ["x"])
+
+
+@pytest.mark.parametrize(
+    "query", ["", "sort_reverse=true", "sort=size", "sort=size&sort_reverse=true", "sort=more.x", "sort=none"]
+)
+@pytest.mark.parametrize("page", ["", "&page=1&page_size=7", "&page=3&page_size=50", "&page=1&name=1"])
+def test_what_is_sorted_already_is_listed_as_what_is_not(query: str, page: str) -> None:
+    records = [(f"{number:03}", number * 7 % 13) for number in range(LISTED_PER_TURN * 2 + 5)]
+    is_sorted = replace(
+        listing(records),
+        is_sorted=True,
+        columns={"name": lambda record: record[0], "size": lambda record: record[1]},
+    )
+    request = make_mocked_request("GET", f"/api/things?{query}{page}")
+    response = asyncio.run(reply_list(request, is_sorted))
+    assert isinstance(response, web.Response)
+    assert isinstance(response.body, bytes)
+    assert json.loads(response.body) == listed(query + page, records)

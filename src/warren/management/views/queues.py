@@ -1,10 +1,10 @@
 """A queue as RabbitMQ shows it."""
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
 
 from warren.management.listing import Facts
 from warren.management.managed import Managed
+from warren.management.orders import Named
 from warren.management.samples import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.management.series import Series
 from warren.management.views.consumers import Consuming, consumer_facts
@@ -20,9 +20,6 @@ from warren.metadata.definitions import json_value
 from warren.metadata.records import QueueRecord
 from warren.model.arguments import effective_definition
 from warren.queues.classic import ClassicQueue
-
-# A virtual host, and a queue in it.
-Named: TypeAlias = tuple[str, QueueRecord]
 
 # A queue with nothing in it, and what each message takes beside its body.
 _QUEUE_SIZE = 2_048
