@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +133,41 @@ def test_nothing_is_made_of_a_document_that_has_something_impossible(client: Cli
     ]  # fmt: skip
     assert client.status("POST /definitions", {"queues": queues}) == 400
     assert "good" not in [queue["name"] for queue in client.get("/definitions/%2f")["queues"]]
+
+
+def test_what_is_not_there_yet_is_left_out_and_said(tmp_path: Path) -> None:
+    document = {
+        "vhosts": [{"name": "/"}],
+        "users": [{"name": "guest", "password": "guest", "tags": "administrator"}],
+        "permissions": [{"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+        "queues": [
+            {"name": "kept", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}},
+            {"name": "quorum", "vhost": "/", "durable": True, "auto_delete": False,
+             "arguments": {"x-queue-type": "quorum"}},
+        ],
+        "exchanges": [
+            {"name": "federation: a -> b", "vhost": "/", "type": "x-federation-upstream", "durable": True,
+             "auto_delete": True, "internal": True, "arguments": {"x-internal-purpose": "federation"}},
+        ],
+        "bindings": [
+            {"source": "amq.direct", "vhost": "/", "destination": name, "destination_type": "queue",
+             "routing_key": "k", "arguments": {}}
+            for name in ("kept", "quorum")
+        ],
+    }  # fmt: skip
+    (tmp_path / "definitions.json").write_text(json.dumps(document))
+    with broker(WARREN_LOAD_DEFINITIONS=str(tmp_path / "definitions.json")) as started:
+        client = Client(started)
+        for _ in ("at start", "over HTTP"):
+            exported = client.get("/definitions")
+            assert [queue["name"] for queue in exported["queues"]] == ["kept"]
+            assert [binding["destination"] for binding in exported["bindings"]] == ["kept"]
+            assert exported["exchanges"] == []
+            assert client.status("POST /definitions", document) == 204
+        started.stop()
+        left_out = [line for line in started.lines if "left out" in line]
+    assert len([line for line in left_out if "queue 'quorum' in vhost '/'" in line]) == 3
+    assert len([line for line in left_out if "'federation: a -> b' in vhost '/'" in line]) == 3
 
 
 def test_many_queues_and_bindings_come_in_one_document(client: Client) -> None:

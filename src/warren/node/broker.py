@@ -8,7 +8,7 @@ from pathlib import Path
 
 from warren.access.authenticate import AuthenticationSettings, Authenticator
 from warren.access.passwords import hash_password
-from warren.metadata.commands import Command, Outcome
+from warren.metadata.commands import Bind, Command, Outcome
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DefinitionsError, imported
 from warren.metadata.events import Event, UserRemoved, VhostAdded, VhostRemoved
@@ -29,6 +29,7 @@ from warren.session.gate import Gate
 from warren.session.greeting import server_properties
 from warren.session.handshake import HandshakeSettings
 from warren.session.server import Server, SessionSettings, World
+from warren.vhost.importing import importable
 
 logger = logging.getLogger("warren.broker")
 
@@ -98,7 +99,7 @@ class Broker:
         if files is None and self._is_new():
             self._apply("defaults", initial_commands(self._defaults(), hash_with_salt))
         for file in files or ():
-            self._apply(f"definitions file {str(file)!r}", _read_definitions(file))
+            self._apply(f"definitions file {str(file)!r}", self._read_definitions(file))
             logger.info("definitions imported from %s", file)
         if self._journaling is not None:
             self._journaling.journal.begin()
@@ -188,20 +189,23 @@ class Broker:
     def _apply(self, origin: str, commands: list[Command]) -> None:
         for command in commands:
             reply = self._local.apply(command)
-            if reply.outcome in (Outcome.REFUSED, Outcome.MISSING):
+            # RabbitMQ, too, passes over a binding of something that is not there.
+            is_missing = reply.outcome is Outcome.MISSING and not isinstance(command, Bind)
+            if reply.outcome is Outcome.REFUSED or is_missing:
                 raise BootRefused(f"{origin}: {reply.text or command}")
 
-
-def _read_definitions(file: Path) -> list[Command]:
-    try:
-        document = json.loads(file.read_bytes())
-        return imported(document, hash_with_salt)
-    except OSError as error:
-        raise BootRefused(f"definitions file {str(file)!r}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise BootRefused(f"definitions file {str(file)!r} is not JSON: {error}") from error
-    except DefinitionsError as error:
-        raise BootRefused(f"definitions file {str(file)!r}: {error}") from error
+    def _read_definitions(self, file: Path) -> list[Command]:
+        try:
+            found = importable(imported(json.loads(file.read_bytes()), hash_with_salt), self.metadata)
+        except OSError as error:
+            raise BootRefused(f"definitions file {str(file)!r}: {error.strerror}") from error
+        except (ValueError, RecursionError) as error:
+            raise BootRefused(f"definitions file {str(file)!r} is not JSON: {error}") from error
+        except DefinitionsError as error:
+            raise BootRefused(f"definitions file {str(file)!r}: {error}") from error
+        for text in found.left_out:
+            logger.warning("definitions: left out: %s", text)
+        return found.commands
 
 
 def hash_with_salt(password: str) -> bytes:

@@ -1,8 +1,9 @@
 """Definitions, held against what Warren can do, before any of their commands is applied."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from warren.errors import AmqpError
+from warren.errors import AmqpError, AmqpNotImplemented
 from warren.metadata.commands import Bind, Command, DeclareExchange, DeclareQueue
 from warren.metadata.definitions_import import DefinitionsError
 from warren.metadata.machine import Metadata
@@ -13,26 +14,45 @@ from warren.routing.exchange import ExchangeSettings
 from warren.routing.types import exchange_type
 from warren.wire.table import Value
 
+# An argument of what RabbitMQ's plugins keep beside what users declare.
+_INTERNAL_PURPOSE = "x-internal-purpose"
 
-def importable(commands: Iterable[Command], metadata: Metadata) -> list[Command]:
+
+@dataclass(frozen=True, slots=True)
+class Importable:
+    """What can be carried out of a document, and what of it is left out, each in words."""
+
+    commands: list[Command]
+    left_out: list[str]
+
+
+def importable(commands: Iterable[Command], metadata: Metadata) -> Importable:
     """`commands` without the bindings that their exchanges would refuse, which RabbitMQ passes over too.
 
-    DefinitionsError for an exchange or a queue that cannot be made.
+    Left out is what a document of RabbitMQ has and Warren has not: queues of other types, and what federation
+    made for itself. DefinitionsError for an exchange or a queue that can be made nowhere.
     """
     checked: list[Command] = []
+    left_out: list[str] = []
     exchanges: dict[tuple[str, str], tuple[str, dict[str, Value]]] = {}
     for command in commands:
+        if isinstance(command, DeclareExchange | DeclareQueue) and _INTERNAL_PURPOSE in command.arguments:
+            left_out.append(f"'{command.name}' in vhost '{command.vhost}', which federation made for itself")
+            continue
         try:
             if isinstance(command, DeclareExchange):
                 exchange_type(command.type).validate_arguments(command.arguments)
                 exchanges.setdefault((command.vhost, command.name), (command.type, dict(command.arguments)))
             elif isinstance(command, DeclareQueue):
                 _check_queue(command)
+        except AmqpNotImplemented as error:
+            left_out.append(error.message)
+            continue
         except AmqpError as error:
             raise DefinitionsError(error.message) from None
         if not isinstance(command, Bind) or _is_valid(command, exchanges, metadata):
             checked.append(command)
-    return checked
+    return Importable(checked, left_out)
 
 
 def _check_queue(command: DeclareQueue) -> None:

@@ -5,7 +5,7 @@ from tests.unit.vhost.conftest import LiveVhost
 
 from warren.metadata.commands import Bind, Command, DeclareExchange, DeclareQueue, PutVhost
 from warren.metadata.definitions_import import DefinitionsError
-from warren.vhost.importing import importable
+from warren.vhost.importing import Importable, importable
 
 
 def test_commands_that_can_be_carried_out_are_all_kept(live: LiveVhost) -> None:
@@ -17,7 +17,7 @@ def test_commands_that_can_be_carried_out_are_all_kept(live: LiveVhost) -> None:
         Bind(vhost="w", source="amq.headers", destination="q", arguments={"x-match": "any"}),
         Bind(vhost="w", source="missing", destination="q"),
     ]
-    assert importable(commands, live.metadata) == commands
+    assert importable(commands, live.metadata) == Importable(commands, [])
 
 
 @pytest.mark.parametrize(
@@ -28,16 +28,29 @@ def test_commands_that_can_be_carried_out_are_all_kept(live: LiveVhost) -> None:
             DeclareQueue(vhost="v", name="q", arguments={"x-max-length": -1}),
             "invalid arg 'x-max-length' for queue 'q' in vhost 'v': {value_negative,-1}",
         ),
-        (
-            DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-queue-type": "quorum"}),
-            "queue type 'quorum' is not supported yet: queue 'q' in vhost 'v'",
-        ),
     ],
 )
 def test_what_cannot_be_made_is_named(live: LiveVhost, command: Command, text: str) -> None:
     with pytest.raises(DefinitionsError) as caught:
         importable([command], live.metadata)
     assert str(caught.value) == text
+
+
+def test_what_rabbitmq_has_and_warren_has_not_is_left_out_in_words(live: LiveVhost) -> None:
+    purpose = {"x-internal-purpose": "federation"}
+    kept = DeclareQueue(vhost="v", name="kept")
+    commands: list[Command] = [
+        DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-queue-type": "quorum"}),
+        DeclareExchange(vhost="v", name="f", type="x-federation-upstream", arguments=purpose),
+        kept,
+    ]
+    assert importable(commands, live.metadata) == Importable(
+        [kept],
+        [
+            "queue type 'quorum' is not supported yet: queue 'q' in vhost 'v'",
+            "'f' in vhost 'v', which federation made for itself",
+        ],
+    )
 
 
 def test_a_binding_its_exchange_refuses_is_passed_over(live: LiveVhost) -> None:
@@ -49,4 +62,4 @@ def test_a_binding_its_exchange_refuses_is_passed_over(live: LiveVhost) -> None:
         Bind(vhost="v", source="new", destination="q", routing_key="10"),
         Bind(vhost="v", source="amq.headers", destination="q", arguments={"x-match": "some"}),
     ]
-    assert importable(commands, live.metadata) == [commands[0], commands[3]]
+    assert importable(commands, live.metadata).commands == [commands[0], commands[3]]

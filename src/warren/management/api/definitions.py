@@ -5,6 +5,7 @@ order in which its parts need each other. What exists already stays as it is, as
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
@@ -31,7 +32,9 @@ from warren.metadata.commands import (
 from warren.metadata.definitions import exported_sections, exported_vhost_sections
 from warren.metadata.definitions_import import DefinitionsError, imported
 from warren.session.greeting import COMPATIBLE_VERSION, PRODUCT
-from warren.vhost.importing import importable
+from warren.vhost.importing import Importable, importable
+
+logger = logging.getLogger("warren.management")
 
 # Of these, many at once may be under way: they are noted in order.
 _TOPOLOGY = (DeclareExchange, DeclareQueue, Bind)
@@ -82,8 +85,10 @@ async def _exported(
 async def _import(request: web.Request, node: Managed, vhost: str | None) -> web.StreamResponse:
     octets, redirect = await _document(request)
     # A document of ten megabytes takes a second to be understood, in which everybody else goes on.
-    commands = await asyncio.to_thread(_understood, octets, node, vhost)
-    for together in _in_order(commands):
+    found = await asyncio.to_thread(_understood, octets, node, vhost)
+    for text in found.left_out:
+        logger.warning("definitions: left out: %s", text)
+    for together in _in_order(found.commands):
         replies = await asyncio.gather(
             *(node.proposals.propose(command) for command in together), return_exceptions=True
         )
@@ -96,7 +101,7 @@ async def _import(request: web.Request, node: Managed, vhost: str | None) -> web
     return done()
 
 
-def _understood(octets: bytes, node: Managed, vhost: str | None) -> list[Command]:
+def _understood(octets: bytes, node: Managed, vhost: str | None) -> Importable:
     try:
         return importable(imported(_parsed(octets), node.hash_password, vhost=vhost), node.metadata)
     except DefinitionsError as error:
