@@ -1,10 +1,17 @@
 """Every command that asks a broker, under its own name and under the one that rabbitmqctl has for it."""
 
 import json
+import ssl
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
+import pika
+import pika.exceptions
 import pytest
+import trustme
 from click.testing import CliRunner, Result
 from tests.integration.process import Broker, broker
 
@@ -122,6 +129,12 @@ CASES = (
         (VHOST, ("limits", "set", "-p", "$", '{"max-queues": 9}')),
     ),
     Case("limits list-users", (), "value"),
+    Case(
+        "limits list-users",
+        ("--user", "$"),
+        '$  {"max-channels":9}',
+        (USER, ("limits", "set-user", "$", '{"max-channels": 9}')),
+    ),
     Case("limits set-user", ("$", '{"max-channels": 9}'), "set: max-channels", (USER,)),
     Case(
         "limits clear-user",
@@ -221,8 +234,10 @@ def test_a_list_is_followed_to_its_end(operator: Operator) -> None:
     queues = [{"name": f"many-{at}", "vhost": "many", "durable": True} for at in range(1_101)]
     definitions = json.dumps({"vhosts": [{"name": "many"}], "queues": queues})
     assert operator.asks("definitions", "import", "-", typed=definitions).exit_code == 0
-    shown = operator.gets("list_queues", "-p", "many", "-s", "name").split()
-    assert sorted(shown) == sorted(queue["name"] for queue in queues)
+    expected = sorted(str(queue["name"]) for queue in queues)
+    assert sorted(operator.gets("list_queues", "-p", "many", "-s", "name").split()) == expected
+    rows = json.loads(operator.gets("list_queues", "-p", "many", "--json"))
+    assert sorted(row["name"] for row in rows) == expected
 
 
 def test_a_name_cannot_command_the_terminal(operator: Operator) -> None:
@@ -285,6 +300,67 @@ def test_a_user_who_may_not_see_nodes_has_a_status(
     monkeypatch.setenv("WARREN_USER", "looker")
     monkeypatch.setenv("WARREN_PASSWORD", "secret")
     assert "compatible with" in operator.gets("status")
+
+
+def test_connections_channels_and_consumers_are_seen_and_closed(operator: Operator, node: Broker) -> None:
+    operator.gets("queues", "declare", "followed")
+    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+    channel = connection.channel()
+    channel.basic_consume("followed", lambda *_: None, consumer_tag="follower")
+    (name,) = operator.gets("list_connections", "-s", "--formatter", "tsv", "name").splitlines()
+    assert (
+        operator.gets("list_channels", "-s", "--formatter", "tsv", "connection", "number") == f"{name}\t1\n"
+    )
+    assert operator.gets("list_consumers", "-s", "queue_name", "consumer_tag") == "followed  follower\n"
+    assert "protocol" in operator.gets("connections", "show", name)
+    assert "consumer_details" in operator.gets("channels", "show", f"{name} (1)")
+    operator.gets("close_connection", name, "enough")
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match="enough"):
+        connection.process_data_events(10)
+
+
+def test_definitions_are_in_a_file_that_its_owner_can_read(operator: Operator, tmp_path: Path) -> None:
+    file = tmp_path / "definitions.json"
+    file.touch(0o644)
+    operator.gets("export_definitions", str(file))
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "users" in json.loads(file.read_text())
+    assert "imported" in operator.gets("import_definitions", str(file))
+    assert operator.asks("definitions", "import", str(tmp_path / "none")).exit_code == 2
+    assert operator.asks("definitions", "export", str(tmp_path / "none" / "x")).exit_code == 2
+
+
+def test_the_certificate_of_the_broker_is_checked(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem")
+    with HTTPServer(("127.0.0.1", 0), Proxied) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        uri = f"https://127.0.0.1:{server.server_port}"
+        refused = Operator().asks("whoami", "--uri", uri)
+        trusted = Operator().asks("whoami", "--uri", uri, "--cacert", str(tmp_path / "ca.pem"))
+        unchecked = Operator().asks("whoami", "--uri", uri, "--insecure")
+        server.shutdown()
+    assert refused.exit_code == 3
+    assert "--cacert" in refused.stderr
+    assert "behind" in trusted.output
+    assert "behind" in unchecked.output
+
+
+class Proxied(BaseHTTPRequestHandler):
+    """What stands before a broker and speaks TLS."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"name": "behind"}')
+
+    def log_message(self, *arguments: object) -> None:
+        pass
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -45,10 +45,13 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Command):
-    """A list, of every virtual host or of one."""
+    """A list, of everything or, where `chosen_by` is given, of one virtual host or user."""
 
     path: str
     within: str = ""
+    chosen_by: str = "vhost"
+    # Whether -p leaves rows of other virtual hosts out, since no path does.
+    is_filtered: bool = False
     # What is shown if nothing is chosen, and under rabbitmqctl's name.
     columns: tuple[str, ...]
     known_columns: tuple[str, ...] = ()
@@ -59,7 +62,7 @@ class Listing(Command):
 
     def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
         chosen = click.Argument(["columns"], nargs=-1, metavar="[COLUMN]...")
-        if not self.within:
+        if not self.is_filtered and (not self.within or self.chosen_by != "vhost"):
             return [*self.takes, chosen]
         default = _DEFAULT_VHOST if is_known_as else None
         return [vhost_option(default), *self.takes, chosen]
@@ -67,21 +70,29 @@ class Listing(Command):
     def run(self, session: Session, arguments: Arguments) -> None:
         asked: Sequence[str] = arguments["columns"]
         is_known_as = arguments["is_known_as"]
-        is_one = bool(self.within) and arguments["vhost"] is not None
+        is_one = bool(self.within) and arguments[self.chosen_by] is not None
         path = filled(self.within if is_one else self.path, arguments)
         names = asked or (self.known_columns if is_known_as else ()) or self.columns
         if session.is_json and not asked:
-            session.print_json([_open(row) for row in session.api.rows(path, {}, session.progress)])
+            session.print_json([_open(row) for row in self._rows(session, path, {}, arguments)])
             return
         paths = [self.renamed.get(name, name) for name in names]
-        query = {"columns": ",".join(dict.fromkeys(paths))}
-        rows = list(session.api.rows(path, query, session.progress))
+        query = {"columns": ",".join(dict.fromkeys((*paths, "vhost") if self.is_filtered else paths))}
+        rows = self._rows(session, path, query, arguments)
         for row in rows:
             row |= self.fixed
         for name, where in zip(names, paths, strict=True):
             if name in asked and rows and all(not _has(row, where) for row in rows):
                 session.note(f"column {name}: nothing has it")
         session.print_rows(names, [[value_at(row, where) for where in paths] for row in rows])
+
+    def _rows(
+        self, session: Session, path: str, query: Mapping[str, object], arguments: Arguments
+    ) -> list[Row]:
+        rows = session.api.rows(path, query, session.progress)
+        if not self.is_filtered or arguments["vhost"] is None:
+            return list(rows)
+        return [row for row in rows if row.get("vhost") == arguments["vhost"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

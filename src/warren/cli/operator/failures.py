@@ -37,3 +37,7 @@ class Failure(click.ClickException):
 
 class Absent(Failure):
     """The broker has no such thing."""
+
+
+class TooLong(Failure):
+    """The answer is longer than what is taken."""

@@ -1,7 +1,7 @@
 """What can be listed, and looked at one by one."""
 
 from warren.cli.operator.command import Command, Listing, Reading
-from warren.cli.operator.taking import EXCHANGE, QUEUE, USER, VHOST, named
+from warren.cli.operator.taking import EXCHANGE, QUEUE, USER, VHOST, named, option
 
 _PERMISSIONS = ("configure", "write", "read")
 _POLICY = ("vhost", "name", "pattern", "apply-to", "definition", "priority")
@@ -182,7 +182,10 @@ LISTS: tuple[Command, ...] = (
     Listing(
         group="parameters",
         name="list",
+        known_as="list_parameters",
         text="List parameters of every component.",
+        is_filtered=True,
+        known_columns=("component", "name", "value"),
         path="/parameters",
         columns=("vhost", "component", "name", "value"),
     ),
@@ -204,6 +207,7 @@ LISTS: tuple[Command, ...] = (
     Listing(
         group="limits",
         name="list",
+        known_as="list_vhost_limits",
         text="List the limits of virtual hosts.",
         path="/vhost-limits",
         within="/vhost-limits/{vhost}",
@@ -212,8 +216,12 @@ LISTS: tuple[Command, ...] = (
     Listing(
         group="limits",
         name="list-users",
+        known_as="list_user_limits",
         text="List the limits of users.",
         path="/user-limits",
+        within="/user-limits/{user}",
+        chosen_by="user",
+        takes=(option("--user", "only this one"),),
         columns=("user", "value"),
     ),
     Listing(

@@ -83,6 +83,8 @@ def _export(session: Session, arguments: Arguments) -> None:
     try:
         written = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
         with os.fdopen(written, "w", encoding="utf-8") as file:
+            if path.is_file():
+                os.fchmod(written, _OWNER_ONLY)
             file.write(text)
     except OSError as error:
         raise Failure(f"{path}: {error.strerror}", USAGE) from None

@@ -109,10 +109,10 @@ def test_pages_are_followed_to_the_end() -> None:
         (200, b'{"items":[{"name":"b"}],"filtered_count":2,"page_count":2}'),
     )
     heard: list[tuple[int, int]] = []
-    rows = list(api.rows("/queues", {"columns": "name"}, lambda *far: heard.append(far)))
+    rows = list(api.rows("/queues", {}, lambda *far: heard.append(far)))
     assert [row["name"] for row in rows] == ["a", "b"]
     assert heard == [(1, 2), (2, 2)]
-    assert api.asked[1] == "GET /api/queues?columns=name&page=2&page_size=500"
+    assert api.asked[1] == "GET /api/queues?page=2&page_size=500"
 
 
 def test_a_page_that_has_gone_ends_the_list() -> None:
@@ -121,6 +121,20 @@ def test_a_page_that_has_gone_ends_the_list() -> None:
         (400, b'{"error":"page_out_of_range","reason":"Page out of range"}'),
     )
     assert len(list(api.rows("/queues", {}, lambda *_: None))) == 1
+
+
+def test_some_columns_are_one_answer() -> None:
+    api = Answering((200, b'[{"name":"a"}]'))
+    assert list(api.rows("/queues", {"columns": "name"}, lambda *_: None)) == [{"name": "a"}]
+    assert api.asked == ["GET /api/queues?columns=name"]
+
+
+def test_columns_that_are_too_long_for_one_answer_come_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warren.cli.operator.api.CLI_ANSWER_SIZE_MAX", 70)
+    page = b'{"items":[{"name":"a"}],"filtered_count":1,"page_count":1}'
+    api = Answering((200, b"[" + b" " * 70), (200, page))
+    assert list(api.rows("/queues", {"columns": "name"}, lambda *_: None)) == [{"name": "a"}]
+    assert api.asked[1] == "GET /api/queues?columns=name&page=1&page_size=500"
 
 
 def test_a_list_that_is_not_paged_is_one() -> None:

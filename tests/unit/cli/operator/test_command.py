@@ -29,7 +29,7 @@ def test_every_command_takes_each_option_once() -> None:
 
 def test_rabbitmqctl_means_the_default_vhost_where_warren_means_all() -> None:
     for command in COMMANDS:
-        if isinstance(command, Listing) and command.within:
+        if isinstance(command, Listing) and command.within and command.chosen_by == "vhost":
             defaults = [
                 parameter.default
                 for is_known_as in (False, True)
