@@ -1,0 +1,104 @@
+"""A message of somebody without a channel: the rules of one, and an answer when it is safe."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.session.client import Broker
+
+from warren.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
+from warren.metadata.commands import DeclareExchange, DeclareQueue, SetPermissions
+from warren.model.confirmation import Confirmation
+from warren.model.message import Message, encode_address
+from warren.queues.queue import ACCEPTED
+from warren.session.domain import Domain
+from warren.session.publication import Unsafe, composed, publish
+from warren.vhost.errand import run
+from warren.wire.properties import BasicProperties
+
+
+class Publishing:
+    """One publication: what came of it, once something did."""
+
+    def __init__(self, broker: Broker, exchange: str, key: str, **properties: object) -> None:
+        self.is_routed: bool | None = None
+        self.error: Exception | None = None
+        self._broker = broker
+        self._properties = BasicProperties(**properties)  # type: ignore[arg-type]
+        self._message = composed(encode_address(exchange, key), self._properties, b"body", 7)
+        run(self._publish())
+
+    async def _publish(self) -> None:
+        try:
+            self.is_routed = await publish(self._broker.domain, "guest", self._message, self._properties)
+        except (AmqpError, Unsafe) as error:
+            self.error = error
+
+
+def test_it_is_routed_or_not() -> None:
+    broker = Broker()
+    broker.proposals.apply(DeclareQueue(vhost="/", name="q"))
+    assert Publishing(broker, "", "q", content_type="text/plain").is_routed is True
+    assert Publishing(broker, "", "nowhere").is_routed is False
+    delivery = broker.domain.vhost.queues["q"].get()
+    assert delivery is not None
+    message = delivery.message
+    assert (message.body, message.published_at, message.properties().content_type) == (
+        b"body",
+        7,
+        "text/plain",
+    )
+
+
+def test_what_a_channel_may_not_nobody_may() -> None:
+    broker = Broker()
+    broker.proposals.apply(DeclareExchange(vhost="/", name="inner", type="fanout", internal=True))
+    for exchange, properties, kind in (
+        ("nosuch", {}, NotFound),
+        ("inner", {}, AccessRefused),
+        ("", {"user_id": "other"}, PreconditionFailed),
+        ("", {"expiration": "x"}, PreconditionFailed),
+        ("", {"delivery_mode": 3}, PreconditionFailed),
+        ("", {"reply_to": "amq.rabbitmq.reply-to"}, PreconditionFailed),
+    ):
+        assert isinstance(Publishing(broker, exchange, "q", **properties).error, kind), (exchange, properties)
+    broker.proposals.apply(SetPermissions(user="guest", vhost="/", configure="", write="^w", read=""))
+    assert isinstance(Publishing(broker, "", "q").error, AccessRefused)
+
+
+def test_a_full_queue_that_refuses_makes_it_unsafe() -> None:
+    broker = Broker()
+    arguments = {"x-max-length": 0, "x-overflow": "reject-publish"}
+    broker.proposals.apply(DeclareQueue(vhost="/", name="full", arguments=arguments))
+    assert isinstance(Publishing(broker, "", "full").error, Unsafe)
+
+
+class SlowHost:
+    """In place of a virtual host: one with two queues that have to write the message first."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.name = domain.vhost.name
+        self.router = domain.vhost.router
+        self.confirmation: Confirmation | None = None
+
+    def publish(self, message: Message, confirmation: Confirmation, sequence: int) -> int:
+        self.confirmation = confirmation
+        confirmation.expect(sequence)
+        confirmation.expect(sequence)
+        return ACCEPTED
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_it_is_over_when_every_queue_has_answered(is_refused: bool) -> None:
+    broker = Broker()
+    slow = SlowHost(broker.domain)
+    broker.domain = replace(broker.domain, vhost=slow)
+    publishing = Publishing(broker, "", "q")
+    assert slow.confirmation is not None
+    slow.confirmation.done(1, 1)
+    assert (publishing.is_routed, publishing.error) == (None, None)
+    if is_refused:
+        slow.confirmation.refused(1)
+        assert isinstance(publishing.error, Unsafe)
+    else:
+        slow.confirmation.done(1, 1)
+        assert publishing.is_routed is True
