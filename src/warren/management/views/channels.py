@@ -12,9 +12,9 @@ from warren.management.views.consumers import (
 )
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
-    NO_REDUCTIONS,
     Asked,
     message_stats,
+    no_reductions,
     written_time,
 )
 
@@ -45,7 +45,7 @@ def channel_facts(node: Managed, opened: Opened, asked: Asked, *, is_alone: bool
         "number": channel.number,
         "pending_raft_commands": 0,
         "prefetch_count": subscriber.prefetch,
-        **NO_REDUCTIONS,
+        **no_reductions(asked.data_rates),
         "state": "closing" if channel.is_closing else connection.condition(asked.now),
         "transactional": channel.is_transactional,
         "user": user,

@@ -3,7 +3,7 @@
 from warren.management.listing import Facts
 from warren.management.managed import Managed
 from warren.management.samples import CONNECTION_COLUMNS, connection_row, series_of
-from warren.management.views.stats import GARBAGE_COLLECTION, NO_REDUCTIONS, Asked, with_rates
+from warren.management.views.stats import GARBAGE_COLLECTION, Asked, no_reductions, with_rates
 from warren.metadata.definitions import json_value
 from warren.session.connection import Connection
 
@@ -35,7 +35,7 @@ def connection_facts(node: Managed, connection: Connection, asked: Asked, *, is_
         "port": peer.server_port,
         "protocol": "AMQP 0-9-1",
         "recv_cnt": connection.read_count,
-        **NO_REDUCTIONS,
+        **no_reductions(asked.data_rates),
         "send_cnt": connection.write_count,
         "send_pend": connection.outbox.size,
         "ssl": peer.is_tls,

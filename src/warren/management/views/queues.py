@@ -10,9 +10,9 @@ from warren.management.series import Series
 from warren.management.views.consumers import Consuming, consumer_facts
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
-    NO_REDUCTIONS,
     Asked,
     message_stats,
+    no_reductions,
     with_rates,
     written_time,
 )
@@ -58,7 +58,7 @@ def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
         "operator_policy": policies[1].name if policies[1] else None,
         "policy": policies[0].name if policies[0] else None,
         "recoverable_slaves": None,
-        **NO_REDUCTIONS,
+        **no_reductions(asked.data_rates),
         "state": "running",
         **with_rates(LENGTHS, row[:_LENGTHS_COUNT], (series, asked.time), asked.lengths),
     }

@@ -21,8 +21,6 @@ GARBAGE_COLLECTION: Facts = {
     "min_heap_size": 233,
     "minor_gcs": 0,
 }
-# Erlang counts steps of work, and nothing here does.
-NO_REDUCTIONS: Facts = {"reductions": 0, "reductions_details": {"rate": 0.0}}
 # A group of counters is shown from the first that counts.
 _GROUPS = (frozenset(("publish", *PUBLISHED)), frozenset(DELIVERED), frozenset(DISK))
 
@@ -63,6 +61,11 @@ def with_rates(
         shown[name] = row[column]
         shown[f"{name}_details"] = details(series, time, column, times)
     return shown
+
+
+def no_reductions(times: Range | None) -> Facts:
+    """Erlang counts steps of work, and nothing here does."""
+    return {"reductions": 0, "reductions_details": details(None, 0, 0, times)}
 
 
 def message_stats(

@@ -1,0 +1,160 @@
+"""What is shown has RabbitMQ's fields, as a live RabbitMQ 3.10.8 showed them."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from tests.unit.session.client import Broker, Client, publication
+
+from warren.flow.alarms import Alarms
+from warren.management.figures import Figures
+from warren.management.managed import Managed
+from warren.management.orders import QueueOrder
+from warren.management.samples import Sampler
+from warren.management.views.channels import channel_facts
+from warren.management.views.connections import connection_facts
+from warren.management.views.consumers import consumer_facts, consumers_of
+from warren.management.views.exchanges import exchange_facts
+from warren.management.views.nodes import memory_facts, tables_facts
+from warren.management.views.queues import declared_facts, queue_facts, whole_queue_facts
+from warren.management.views.stats import Asked
+from warren.metadata.commands import SetPolicy
+from warren.wire import methods
+
+ASKED = Asked(time=0, now=1_795_208_910_000)
+QUEUE = (
+    "arguments auto_delete backing_queue_status consumer_capacity consumer_utilisation consumers durable "
+    "effective_policy_definition exclusive exclusive_consumer_tag garbage_collection head_message_timestamp "
+    "memory message_bytes message_bytes_paged_out message_bytes_persistent message_bytes_ram "
+    "message_bytes_ready message_bytes_unacknowledged message_stats messages messages_details "
+    "messages_paged_out messages_persistent messages_ram messages_ready messages_ready_details "
+    "messages_ready_ram messages_unacknowledged messages_unacknowledged_details messages_unacknowledged_ram "
+    "name node operator_policy policy recoverable_slaves reductions reductions_details "
+    "single_active_consumer_tag state type vhost"
+)
+CHANNEL = (
+    "acks_uncommitted confirm connection_details consumer_count garbage_collection global_prefetch_count "
+    "idle_since message_stats messages_unacknowledged messages_uncommitted messages_unconfirmed name node "
+    "number pending_raft_commands prefetch_count reductions reductions_details state transactional user "
+    "user_who_performed_action vhost"
+)
+CONNECTION = (
+    "auth_mechanism channel_max channels client_properties connected_at frame_max garbage_collection host "
+    "name node peer_cert_issuer peer_cert_subject peer_cert_validity peer_host peer_port port protocol "
+    "recv_cnt recv_oct recv_oct_details reductions reductions_details send_cnt send_oct send_oct_details "
+    "send_pend ssl ssl_cipher ssl_hash ssl_key_exchange ssl_protocol state timeout type user "
+    "user_who_performed_action vhost"
+)
+
+
+class Node:
+    """A broker with a queue, a consumer that has one message, and one that waits."""
+
+    def __init__(self) -> None:
+        self.broker = Broker()
+        self.client: Client = self.broker.client()
+        self.client.ask(
+            methods.QueueDeclare(queue="q", arguments={"x-single-active-consumer": True}),
+            methods.BasicQos(prefetch_count=1),
+            methods.BasicConsume(queue="q", consumer_tag="c", arguments={"x-priority": 2}),
+            methods.BasicConsume(queue="q", consumer_tag="d"),
+        )
+        self.client.send(publication("q", b"abc"), publication("q", b"de", timestamp=77))
+        metadata, server = self.broker.domain.metadata, self.broker.server
+        alarms = Alarms(server.block)
+        sampler = Sampler(server, metadata, Figures(server, alarms).row)
+        self.managed = cast(
+            Managed,
+            SimpleNamespace(
+                node_name="warren@here",
+                metadata=metadata,
+                server=server,
+                alarms=alarms,
+                sampler=sampler,
+                queue_order=QueueOrder(metadata),
+            ),
+        )
+        self.named = "/", metadata.vhosts.by_name["/"].topology.queues["q"]
+        (self.connection,) = server.connections
+        self.opened = self.connection, self.connection.channels[1]
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+def test_a_queue_has_its_fields(node: Node) -> None:
+    facts = queue_facts(node.managed, node.named, ASKED)
+    assert sorted(facts) == QUEUE.split()
+    assert (facts["messages"], facts["messages_ready"], facts["message_bytes"]) == (2, 1, 5)
+    assert (facts["head_message_timestamp"], facts["single_active_consumer_tag"]) == (77, "c")
+    assert facts["arguments"] == {"x-single-active-consumer": True}
+
+
+def test_a_queue_alone_has_its_consumers(node: Node) -> None:
+    facts = whole_queue_facts(node.managed, node.named, ASKED, consumers_of(node.opened))
+    assert facts.keys() - set(QUEUE.split()) == {"consumer_details", "deliveries", "incoming"}
+
+
+def test_a_queue_without_statistics_has_what_was_declared(node: Node) -> None:
+    facts = declared_facts(node.managed, node.named)
+    assert " ".join(sorted(facts)) == "arguments auto_delete durable exclusive name node state type vhost"
+    with_totals = declared_facts(node.managed, node.named, has_totals=True)
+    assert with_totals["messages"] == 2
+
+
+def test_policies_are_named_and_what_they_come_to_is_shown(node: Node) -> None:
+    vhost = node.managed.metadata.vhosts.by_name["/"]
+    for name, is_operator, definition in (("p", False, {"max-length": 9}), ("o", True, {"expires": 5})):
+        vhost.set_policy(
+            SetPolicy(
+                vhost="/",
+                name=name,
+                pattern="q",
+                definition=definition,
+                priority=0,
+                apply_to="queues",
+                is_operator=is_operator,
+            )
+        )
+    facts = queue_facts(node.managed, node.named, ASKED)
+    assert (facts["policy"], facts["operator_policy"]) == ("p", "o")
+    assert facts["effective_policy_definition"] == {"expires": 5, "max-length": 9}
+
+
+def test_consumers_say_who_is_active(node: Node) -> None:
+    active, waiting = (consumer_facts(node.managed, one) for one in consumers_of(node.opened))
+    assert (active["activity_status"], active["active"]) == ("single_active", True)
+    assert (waiting["activity_status"], waiting["active"]) == ("waiting", False)
+    assert (active["arguments"], active["prefetch_count"]) == ({"x-priority": 2}, 1)
+
+
+def test_channels_and_connections_have_their_fields(node: Node) -> None:
+    facts = channel_facts(node.managed, node.opened, ASKED, is_alone=False)
+    facts.setdefault("idle_since", "")
+    assert sorted(facts) == CHANNEL.split()
+    assert (facts["messages_unacknowledged"], facts["consumer_count"], facts["prefetch_count"]) == (1, 2, 1)
+    shown = connection_facts(node.managed, node.connection, ASKED, is_alone=False)
+    assert sorted(shown) == CONNECTION.split()
+    assert shown["ssl_cipher"] is None
+    assert connection_facts(node.managed, node.connection, ASKED, is_alone=True)["ssl_cipher"] == ""
+
+
+def test_an_exchange_has_its_counts_from_the_first_message_on(node: Node) -> None:
+    exchanges = node.managed.metadata.vhosts.by_name["/"].topology.exchanges
+    used = exchange_facts(node.managed, ("/", exchanges[""]), ASKED, is_alone=True)
+    assert used["message_stats"]["publish_in"] == 2  # type: ignore[index]
+    assert "message_stats" not in exchange_facts(
+        node.managed, ("/", exchanges["amq.topic"]), ASKED, is_alone=False
+    )
+
+
+def test_memory_is_shown_in_parts_that_come_to_the_whole(node: Node) -> None:
+    facts = memory_facts(node.managed, is_relative=False)
+    parts = sum(part for part in facts.values() if isinstance(part, int))
+    assert facts["total"] == {"erlang": parts, "rss": parts, "allocated": parts}
+    assert tables_facts(node.managed, "no such", is_relative=False) == "no_tables"
+    tables = tables_facts(node.managed, "rabbit_", is_relative=False)
+    assert isinstance(tables, dict)
+    assert tables["total"] == sum(size for name, size in tables.items() if name != "total")
