@@ -149,7 +149,9 @@ CASES = (
     Case("connections list", (), "user"),
     Case("connections show", ("$",), "not found: '$'", status=1),
     Case("connections close", ("$", "why"), "not found: '$'", status=1),
+    Case("connections close", ("$", "two\nlines"), "one line", status=2),
     Case("connections close-user", ("$",), "closed", (USER,)),
+    Case("connections close-all", ("-p", "$", "why"), "connections: 0 closed", (VHOST,)),
     Case("channels list", (), "user"),
     Case("channels show", ("$",), "not found: '$'", status=1),
     Case("consumers list", (), "consumer_tag"),
@@ -317,6 +319,22 @@ def test_connections_channels_and_consumers_are_seen_and_closed(operator: Operat
     operator.gets("close_connection", name, "enough")
     with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match="enough"):
         connection.process_data_events(10)
+
+
+def test_all_connections_of_a_vhost_are_closed(operator: Operator, node: Broker) -> None:
+    parameters = pika.ConnectionParameters("127.0.0.1", node.port)
+    connections = [pika.BlockingConnection(parameters) for _ in range(2)]
+    assert "connections: 2 closed" in operator.gets("close_all_connections", "-p", "/", "maintenance")
+    for connection in connections:
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match="maintenance"):
+            connection.process_data_events(10)
+
+
+def test_options_may_stand_before_the_command(operator: Operator, node: Broker) -> None:
+    assert json.loads(operator.gets("--json", "whoami"))["name"] == "guest"
+    assert operator.asks("--uri", "http://127.0.0.1:1", "whoami").exit_code == 3
+    nearer = ("--uri", f"http://127.0.0.1:{node.ports['http']}")
+    assert operator.asks("--uri", "http://127.0.0.1:1", "whoami", *nearer).exit_code == 0
 
 
 def test_definitions_are_in_a_file_that_its_owner_can_read(operator: Operator, tmp_path: Path) -> None:

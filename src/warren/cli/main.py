@@ -28,7 +28,7 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="warren")
-def main() -> None:
+def main(**given: object) -> None:
     """A message broker that RabbitMQ's applications can switch to unchanged.
 
     Commands but serve and perf ask a running broker over its HTTP API: --uri, or WARREN_URI, WARREN_USER

@@ -13,7 +13,7 @@ import click
 from warren.cli.operator.api import Row, filled
 from warren.cli.operator.failures import Absent
 from warren.cli.operator.names import completing
-from warren.cli.operator.options import COMMON, common_options, session_of
+from warren.cli.operator.options import common_of, common_options, session_of
 from warren.cli.operator.session import Arguments, Session, value_at
 
 Run = Callable[[Session, Arguments], None]
@@ -155,8 +155,7 @@ def built(command: Command, *, is_known_as: bool = False) -> click.Command:
     """The command for click, under its own name or the one that rabbitmqctl has for it."""
 
     def run(**given: Any) -> None:
-        common = {name: given.pop(name) for name in COMMON}
-        session = session_of(common)
+        session = session_of(common_of(click.get_current_context()))
         try:
             command.run(session, given | {"is_known_as": is_known_as})
         except Absent as failure:

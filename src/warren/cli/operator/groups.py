@@ -7,6 +7,7 @@ from warren.cli.operator.accounts import ACCOUNTS
 from warren.cli.operator.changes import CHANGES
 from warren.cli.operator.command import Command, built
 from warren.cli.operator.lists import LISTS
+from warren.cli.operator.options import common_options
 from warren.cli.operator.tasks import TASKS
 
 COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS)
@@ -34,6 +35,7 @@ _GROUPS = {
 
 def add_commands(main: click.Group) -> None:
     """Put all of them below `main`."""
+    main.params += common_options()
     groups = {name: click.Group(name, help=text) for name, text in _GROUPS.items()}
     for group in groups.values():
         main.add_command(group)

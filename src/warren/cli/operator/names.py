@@ -7,7 +7,7 @@ import click
 
 from warren.cli.operator.api import filled
 from warren.cli.operator.failures import Failure
-from warren.cli.operator.options import COMMON, api_of
+from warren.cli.operator.options import api_of, common_of
 
 _SHOWN_MAX = 100
 _TIMEOUT_S = 1.0
@@ -20,7 +20,7 @@ def completing(path: str) -> Completion:
     """Names in the list at `path`; none at all if the broker does not say at once."""
 
     def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-        common = {name: context.params.get(name) for name in COMMON} | {"timeout": _TIMEOUT_S}
+        common = common_of(context) | {"timeout": _TIMEOUT_S}
         where = {"vhost": context.params.get("vhost") or "/"}
         query = {
             "columns": "name", "page": 1, "page_size": _SHOWN_MAX,

@@ -6,18 +6,29 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from warren.cli.operator.api import Api
 from warren.cli.operator.session import Arguments, Session, Style
 from warren.cli.operator.target import DEFAULT_URI, target_of, tls_context
 
-COMMON = (
+_COMMON = (
     "uri", "cacert", "is_insecure", "timeout", "is_json", "formatter", "is_quiet", "is_silent",
 )  # fmt: skip
 
 
+def common_of(context: click.Context) -> Arguments:
+    """The options that every command has: the command's own, or those before it, as in `warren -q status`."""
+    root = context.find_root()
+    return {
+        name: root.params[name] if _is_given(root, name) and not _is_given(context, name) else value
+        for name, value in context.params.items()
+        if name in _COMMON
+    }
+
+
 def session_of(common: Arguments) -> Session:
-    """What the options that every command has say."""
+    """How to go about a command that is given these options."""
     formatter = "json" if common["is_json"] else common["formatter"]
     style = Style(
         formatter=formatter,
@@ -72,6 +83,10 @@ def common_options() -> list[click.Parameter]:
             ["-s", "--silent", "--no-table-headers", "is_silent"], help="and no names of columns", **flag
         ),
     ]
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def secret(prompt: str) -> str:

@@ -5,6 +5,7 @@ import os
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -110,12 +111,29 @@ def _definitions_path(arguments: Arguments) -> str:
 
 def _close(path: str) -> Run:
     def does(session: Session, arguments: Arguments) -> None:
-        reason = arguments["reason"]
-        headers = {"x-reason": reason} if reason and reason.isascii() and reason.isprintable() else {}
-        session.api.send("DELETE", filled(path, arguments), headers=headers)
+        session.api.send("DELETE", filled(path, arguments), headers=_telling(arguments["reason"]))
         session.say("closed")
 
     return does
+
+
+def _telling(reason: str | None) -> dict[str, str]:
+    """The header with the reason that a client is told."""
+    if reason and not (reason.isascii() and reason.isprintable()):
+        raise Failure("REASON is one line of plain ASCII: it goes into a header", USAGE)
+    return {"x-reason": reason} if reason else {}
+
+
+def _close_all(session: Session, arguments: Arguments) -> None:
+    path = "/connections" if arguments["vhost"] is None else filled("/vhosts/{vhost}/connections", arguments)
+    names = [row["name"] for row in session.api.rows(path, {"columns": "name"}, session.progress)]
+    for count, name in enumerate(names, 1):
+        # Whoever left by itself is closed, too.
+        with suppress(Absent):
+            where = filled("/connections/{name}", {"name": name})
+            session.api.send("DELETE", where, headers=_telling(arguments["reason"]))
+        session.progress(count, len(names))
+    session.say(f"connections: {len(names)} closed")
 
 
 def _restart_vhost(session: Session, arguments: Arguments) -> None:
@@ -269,6 +287,14 @@ TASKS: tuple[Command, ...] = (
         text="Close all connections of a user, who is told REASON.",
         takes=(USER, _REASON),
         does=_close("/connections/username/{user}"),
+    ),
+    Task(
+        group="connections",
+        name="close-all",
+        known_as="close_all_connections",
+        text="Close all connections, or those of one virtual host; clients are told REASON.",
+        takes=(_EVERYTHING, _REASON),
+        does=_close_all,
     ),
     Task(
         group="vhosts",

@@ -1,0 +1,63 @@
+"""How answers are printed."""
+
+import json
+
+import pytest
+
+from warren.cli.operator.api import Api
+from warren.cli.operator.session import Session, Style, value_at
+from warren.cli.operator.target import DEFAULT_URI, target_of
+
+
+def session(**style: object) -> Session:
+    api = Api(target_of(DEFAULT_URI, {}, str), 1)
+    return Session(api, Style(**style))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("style", "expected"),
+    [
+        ({}, "name  n\na\\x0ab  1\n"),
+        ({"has_headers": False}, "a\\x0ab  1\n"),
+        ({"formatter": "tsv"}, "name\tn\na\\x0ab\t1\n"),
+    ],
+)
+def test_a_table_is_as_it_is_asked_for(
+    capsys: pytest.CaptureFixture[str], style: dict[str, object], expected: str
+) -> None:
+    session(**style).print_rows(("name", "n"), [("a\nb", 1)])
+    printed = capsys.readouterr().out
+    assert [line.split() for line in printed.splitlines()] == [line.split() for line in expected.splitlines()]
+    assert ("\t" in printed) == (style.get("formatter") == "tsv")
+
+
+def test_programs_get_json_in_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    session(formatter="json").print_rows(("name",), [("\x9bü",)])
+    printed = capsys.readouterr().out
+    assert printed.isascii()
+    assert json.loads(printed) == [{"name": "\x9bü"}]
+
+
+def test_what_was_done_is_said_to_people_who_want_to_hear_it(capsys: pytest.CaptureFixture[str]) -> None:
+    session().say("done")
+    session(is_quiet=True).say("not said")
+    session(formatter="json").say("not said")
+    assert capsys.readouterr().out == "done\n"
+
+
+def test_progress_is_heard_of_what_takes_a_while(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    working = session()
+    working.progress(1, 3)
+    monkeypatch.setattr("warren.cli.operator.session._PROGRESS_S", 0.0)
+    working.progress(2, 3)
+    session(is_quiet=True).progress(3, 3)
+    assert capsys.readouterr().err == "warren: 2 of 3\n"
+
+
+def test_a_dot_goes_into_a_column() -> None:
+    row = {"message_stats": {"publish": 3}, "name": "q"}
+    assert value_at(row, "message_stats.publish") == 3
+    assert value_at(row, "name.more") is None
+    assert value_at(row, "none.at.all") is None
