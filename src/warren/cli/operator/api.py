@@ -41,7 +41,8 @@ class Api:
             else http.client.HTTPConnection(*where, timeout=timeout_s)
         )
         who = b64encode(f"{target.user}:{target.password}".encode("utf-8", "surrogateescape"))
-        self._headers = {"authorization": "Basic " + who.decode("ascii"), "accept": "application/json"}
+        # What is accepted is not said: RabbitMQ refuses to change some things for who accepts JSON only.
+        self._headers = {"authorization": "Basic " + who.decode("ascii")}
 
     def close(self) -> None:
         """Hang up."""
@@ -134,7 +135,7 @@ class Api:
         return f"{where}: not reached ({_reason(error)}); is the broker running, and is --uri right?"
 
     def _failure(self, status: int, answer: bytes) -> Failure:
-        words = _words(answer)
+        words = _words(answer) or f"status {status} without a reason"
         if status in (401, 403):
             return Failure(f"user {self.target.user} may not: {words}; {_OTHER_USER}", NOT_AUTHORISED)
         if status == 404:
@@ -171,7 +172,7 @@ def _words(answer: bytes) -> str:
     try:
         body = json.loads(answer)
     except ValueError:
-        return " ".join(answer[:200].decode("utf-8", "replace").split()) or "without a reason"
+        return " ".join(answer[:200].decode("utf-8", "replace").split())
     if not isinstance(body, dict):
         return str(body)
     error, reason = body.get("error"), body.get("reason")
