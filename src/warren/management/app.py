@@ -12,7 +12,7 @@ from warren.management.api.live import allow_live
 from warren.management.auth import admit
 from warren.management.interface import add_interface
 from warren.management.managed import ListenerView, Managed
-from warren.management.metrics import metrics
+from warren.management.prometheus.endpoints import detailed, metrics, per_object
 from warren.management.proposing import explained
 from warren.management.replies import Refused, not_found, options, refused
 from warren.management.routes import ROUTES, Route
@@ -22,7 +22,14 @@ logger = logging.getLogger("warren.management")
 
 Responder = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+Endpoint = Callable[[web.Request, Managed], Awaitable[web.StreamResponse]]
+
 _BACKLOG = 128
+_METRICS: dict[str, Endpoint] = {
+    "/metrics": metrics,
+    "/metrics/per-object": per_object,
+    "/metrics/detailed": detailed,
+}
 
 
 class HttpServer:
@@ -58,7 +65,8 @@ class HttpServer:
 def _app(node: Managed, protocol: str) -> web.Application:
     app = web.Application(middlewares=[_errors], client_max_size=HTTP_BODY_SIZE_MAX)
     if protocol == "http/prometheus":
-        app.router.add_get("/metrics", _metrics(node))
+        for path, endpoint in _METRICS.items():
+            app.router.add_get(path, _metrics(node, endpoint))
         return app
     for route in ROUTES:
         responder = _responder(node, route)
@@ -70,9 +78,9 @@ def _app(node: Managed, protocol: str) -> web.Application:
     return app
 
 
-def _metrics(node: Managed) -> Responder:
+def _metrics(node: Managed, endpoint: Endpoint) -> Responder:
     async def respond(request: web.Request) -> web.StreamResponse:
-        return metrics(request, node)
+        return await endpoint(request, node)
 
     return respond
 

@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 class DeadLettering:
     """The dead of one virtual host, on their way to the exchanges that their queues name."""
 
-    __slots__ = ("_dead", "_is_running", "_vhost")
+    __slots__ = ("_dead", "_is_running", "_vhost", "counts")
 
     def __init__(self, vhost: "VirtualHost") -> None:
         self._vhost = vhost
         self._dead: deque[tuple[ClassicQueue, Message, str]] = deque()
         self._is_running = False
+        # Reason -> how many died of it since the start.
+        self.counts: dict[str, int] = {}
 
     def take(self, queue: ClassicQueue, message: Message, reason: str) -> None:
         """`message` died in `queue`."""
         self._dead.append((queue, message, reason))
+        self.counts[reason] = self.counts.get(reason, 0) + 1
         if self._is_running:
             return
         self._is_running = True

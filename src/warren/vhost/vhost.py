@@ -127,6 +127,11 @@ class VirtualHost(QueueHost):
         self.now = now
         self.expiry.run(now)
 
+    @property
+    def dead_counts(self) -> dict[str, int]:
+        """Reason -> how many messages died of it and were routed again, since the start."""
+        return self._dead_lettering.counts
+
     def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
         """`message` died in `queue`: route it again."""
         self._dead_lettering.take(queue, message, reason)  # type: ignore[arg-type]

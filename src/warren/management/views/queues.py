@@ -49,7 +49,7 @@ def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
     row = queue_row(live)
     facts = {
         **_declared(node, named),
-        **_lengths(live, record),
+        **memory_of(live),
         **_consumers(live, series, asked.time),
         "backing_queue_status": _backing(live, record, series, asked.time),
         "effective_policy_definition": effective_definition(*definitions),
@@ -121,7 +121,8 @@ def _declared(node: Managed, named: Named) -> Facts:
     }
 
 
-def _lengths(live: ClassicQueue, record: QueueRecord) -> Facts:
+def memory_of(live: ClassicQueue) -> dict[str, int]:
+    """How many of its messages are where, and how many octets."""
     ready, unacked, paged = live.message_count, live.unacked_count, live.paged_count
     octets, unacked_octets = live.ready_octets, live.unacked_octets
     # Of what is on the disk only, each message is as large as the ready ones are on average.

@@ -1,0 +1,261 @@
+"""Which metrics there are: groups of families, and where their values come from.
+
+The groups are those by which RabbitMQ's detailed endpoint chooses.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from warren.management.managed import Managed
+from warren.management.prometheus import rows
+from warren.management.prometheus.exposition import COUNTER, GAUGE, UNTYPED, Family
+from warren.management.prometheus.rows import Row, Wanted
+
+Rows: TypeAlias = Callable[[Managed, Wanted], Iterator[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Some families whose values are found together."""
+
+    group: str
+    families: tuple[Family, ...]
+    rows: Rows
+    # Where there is a row for each object, of which the plain endpoint shows the sum.
+    is_by_object: bool = False
+
+
+def _gauges(**texts: str) -> tuple[Family, ...]:
+    return tuple(Family(name, GAUGE, text) for name, text in texts.items())
+
+
+def _counters(**texts: str) -> tuple[Family, ...]:
+    return tuple(Family(f"{name}_total", COUNTER, text) for name, text in texts.items())
+
+
+SOURCES = (
+    Source("", (Family("build_info", UNTYPED, "RabbitMQ & Erlang/OTP version info"),), rows.build),
+    Source("", (Family("identity_info", UNTYPED, "RabbitMQ node & cluster identity info"),), rows.identity),
+    Source(
+        "alarm_metrics",
+        tuple(
+            Family(f"alarms_{name}", UNTYPED, f"is 1 if {text} alarm is in effect")
+            for name, text in (
+                ("file_descriptor_limit", "file descriptor limit"),
+                ("free_disk_space_watermark", "free disk space watermark"),
+                ("memory_used_watermark", "VM memory watermark"),
+            )
+        ),
+        rows.alarms,
+    ),
+    Source(
+        "connection_churn_metrics",
+        _counters(
+            connections_opened="Total number of connections opened",
+            connections_closed="Total number of connections closed or terminated",
+            channels_opened="Total number of channels opened",
+            channels_closed="Total number of channels closed",
+            queues_declared="Total number of queues declared",
+            queues_created="Total number of queues created",
+            queues_deleted="Total number of queues deleted",
+        ),
+        rows.churn,
+    ),
+    Source(
+        "node_coarse_metrics",
+        _gauges(
+            process_open_fds="Open file descriptors",
+            process_open_tcp_sockets="Open TCP sockets",
+            process_resident_memory_bytes="Memory used in bytes",
+            disk_space_available_bytes="Disk space available in bytes",
+            process_max_fds="Open file descriptors limit",
+            process_max_tcp_sockets="Open TCP sockets limit",
+            resident_memory_limit_bytes="Memory high watermark in bytes",
+            disk_space_available_limit_bytes="Free disk space low watermark in bytes",
+        ),
+        rows.usage,
+    ),
+    Source(
+        "node_persister_metrics",
+        _counters(
+            io_read_ops="Total number of I/O read operations",
+            io_read_bytes="Total number of I/O bytes read",
+            io_write_ops="Total number of I/O write operations",
+            io_write_bytes="Total number of I/O bytes written",
+            msg_store_read="Total number of Message Store read operations",
+            msg_store_write="Total number of Message Store write operations",
+        ),
+        rows.disk,
+    ),
+    Source(
+        "auth_attempt_metrics",
+        _counters(
+            auth_attempts="Total number of authorization attempts",
+            auth_attempts_succeeded="Total number of successful authentication attempts",
+            auth_attempts_failed="Total number of failed authentication attempts",
+        ),
+        rows.attempts,
+    ),
+    Source(
+        "queue_coarse_metrics",
+        _gauges(
+            queue_messages_ready="Messages ready to be delivered to consumers",
+            queue_messages_unacked="Messages delivered to consumers but not yet acknowledged",
+            queue_messages="Sum of ready and unacknowledged messages - total queue depth",
+        ),
+        rows.lengths,
+        is_by_object=True,
+    ),
+    Source(
+        "queue_consumer_count",
+        _gauges(queue_consumers="Consumers on a queue"),
+        rows.consumed,
+        is_by_object=True,
+    ),
+    Source(
+        "queue_metrics",
+        _gauges(
+            queue_process_memory_bytes="Memory in bytes used by the queue",
+            queue_messages_ram="Ready and unacknowledged messages stored in memory",
+            queue_messages_ram_bytes="Size of ready and unacknowledged messages stored in memory",
+            queue_messages_ready_ram="Ready messages stored in memory",
+            queue_messages_unacked_ram="Unacknowledged messages stored in memory",
+            queue_messages_persistent="Persistent messages",
+            queue_messages_persistent_bytes="Size in bytes of persistent messages",
+            queue_messages_bytes="Size in bytes of ready and unacknowledged messages",
+            queue_messages_ready_bytes="Size in bytes of ready messages",
+            queue_messages_unacked_bytes="Size in bytes of all unacknowledged messages",
+            queue_messages_paged_out="Messages paged out to disk",
+            queue_messages_paged_out_bytes="Size in bytes of messages paged out to disk",
+        ),
+        rows.queues,
+        is_by_object=True,
+    ),
+    Source(
+        "channel_metrics",
+        _gauges(
+            channel_consumers="Consumers on a channel",
+            channel_messages_unacked="Delivered but not yet acknowledged messages",
+            channel_messages_unconfirmed="Published but not yet confirmed messages",
+            channel_messages_uncommitted="Messages received in a transaction but not yet committed",
+            channel_acks_uncommitted="Message acknowledgements in a transaction not yet committed",
+            consumer_prefetch="Limit of unacknowledged messages for each consumer",
+            channel_prefetch="Total limit of unacknowledged messages for all consumers on a channel",
+        ),
+        rows.channels,
+        is_by_object=True,
+    ),
+    Source(
+        "channel_exchange_metrics",
+        _counters(
+            channel_messages_published="Total number of messages published into an exchange on a channel",
+            channel_messages_confirmed="Total number of messages published and confirmed on the channel",
+            channel_messages_unroutable_returned="Total number of mandatory messages returned",
+            channel_messages_unroutable_dropped="Total number of messages dropped as unroutable",
+        ),
+        rows.publishers,
+        is_by_object=True,
+    ),
+    Source(
+        "channel_queue_metrics",
+        _counters(
+            channel_get_ack="Total number of messages fetched with basic.get in manual acknowledgement mode",
+            channel_get="Total number of messages fetched with basic.get in automatic acknowledgement mode",
+            channel_messages_delivered_ack="Total number of messages delivered in manual acknowledgement",
+            channel_messages_delivered="Total number of messages delivered in automatic acknowledgement mode",
+            channel_messages_redelivered="Total number of messages redelivered to consumers",
+            channel_messages_acked="Total number of messages acknowledged by consumers",
+            channel_get_empty="Total number of times basic.get operations fetched no message",
+        ),
+        rows.delivered,
+        is_by_object=True,
+    ),
+    Source(
+        "channel_queue_exchange_metrics",
+        _counters(queue_messages_published="Total number of messages published to queues"),
+        rows.published,
+        is_by_object=True,
+    ),
+    Source(
+        "connection_metrics",
+        (
+            *_counters(
+                connection_incoming_bytes="Total number of bytes received on a connection",
+                connection_outgoing_bytes="Total number of bytes sent on a connection",
+                connection_incoming_packets="Total number of packets received on a connection",
+                connection_outgoing_packets="Total number of packets sent on a connection",
+            ),
+            *_gauges(connection_channels="Channels on a connection"),
+        ),
+        rows.connections,
+        is_by_object=True,
+    ),
+    Source(
+        "",
+        _gauges(
+            connections="Connections currently open",
+            channels="Channels currently open",
+            consumers="Consumers currently connected",
+            queues="Queues available",
+        ),
+        rows.objects,
+    ),
+    Source(
+        "",
+        _counters(
+            global_messages_received="Total number of messages received from publishers",
+            global_messages_confirmed="Total number of messages confirmed to publishers",
+            global_messages_routed="Total number of messages routed to queues or streams",
+            global_messages_unroutable_returned="Total number of mandatory messages returned as unroutable",
+            global_messages_unroutable_dropped="Total number of messages dropped as unroutable",
+        ),
+        rows.received,
+    ),
+    Source(
+        "",
+        _counters(
+            global_messages_delivered="Total number of messages delivered to consumers",
+            global_messages_delivered_consume_auto_ack="Total number of messages delivered, automatic acks",
+            global_messages_delivered_consume_manual_ack="Total number of messages delivered, manual acks",
+            global_messages_delivered_get_auto_ack="Total number of messages got, automatic acks",
+            global_messages_delivered_get_manual_ack="Total number of messages got, manual acks",
+            global_messages_get_empty="Total number of times basic.get found no message",
+            global_messages_redelivered="Total number of messages redelivered to consumers",
+            global_messages_acknowledged="Total number of messages acknowledged by consumers",
+        ),
+        rows.handed_out,
+    ),
+    Source(
+        "",
+        _gauges(
+            global_publishers="Publishers currently connected",
+            global_consumers="Consumers currently connected",
+        ),
+        rows.clients,
+    ),
+    Source(
+        "",
+        _counters(
+            **{f"global_messages_dead_lettered_{reason}": text for reason, text in rows.DEATHS.items()}
+        ),
+        rows.dead,
+    ),
+)
+# These are called by their whole names.
+UNPREFIXED = (
+    Source(
+        "",
+        (Family("process_start_time_seconds", GAUGE, "Start time of the process since unix epoch, s"),),
+        rows.started,
+    ),
+    Source(
+        "vhost_status",
+        (
+            Family("warren_vhost_running", GAUGE, "Whether clients can work in the virtual host"),
+            Family("warren_vhost_disk_full", GAUGE, "Whether confirms wait for room on the disk"),
+            Family("warren_vhost_damaged_records", GAUGE, "Places that could not be read at its start"),
+        ),
+        rows.vhosts,
+    ),
+)

@@ -1,0 +1,157 @@
+"""What Prometheus reads: RabbitMQ's names and labels, and numbers that are true."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+from tests.integration.api import get
+from tests.integration.process import Broker, broker
+
+# What RabbitMQ's dashboards ask for, and Warren has.
+EXPECTED = {
+    "rabbitmq_build_info", "rabbitmq_identity_info", "rabbitmq_connections", "rabbitmq_channels",
+    "rabbitmq_consumers", "rabbitmq_queues", "rabbitmq_queue_messages_ready",
+    "rabbitmq_queue_messages_unacked", "rabbitmq_queue_messages",
+    "rabbitmq_resident_memory_limit_bytes", "rabbitmq_process_resident_memory_bytes",
+    "rabbitmq_disk_space_available_bytes", "rabbitmq_disk_space_available_limit_bytes",
+    "rabbitmq_process_max_fds", "rabbitmq_process_open_fds", "rabbitmq_process_max_tcp_sockets",
+    "rabbitmq_process_open_tcp_sockets", "rabbitmq_channels_opened_total",
+    "rabbitmq_channels_closed_total", "rabbitmq_connections_opened_total",
+    "rabbitmq_connections_closed_total", "rabbitmq_queues_declared_total",
+    "rabbitmq_queues_created_total", "rabbitmq_queues_deleted_total",
+    "rabbitmq_global_messages_received_total", "rabbitmq_global_messages_confirmed_total",
+    "rabbitmq_global_messages_routed_total", "rabbitmq_global_messages_unroutable_dropped_total",
+    "rabbitmq_global_messages_unroutable_returned_total",
+    "rabbitmq_global_messages_delivered_total", "rabbitmq_global_messages_redelivered_total",
+    "rabbitmq_global_messages_acknowledged_total",
+    "rabbitmq_global_messages_delivered_consume_auto_ack_total",
+    "rabbitmq_global_messages_delivered_consume_manual_ack_total",
+    "rabbitmq_global_messages_delivered_get_auto_ack_total",
+    "rabbitmq_global_messages_delivered_get_manual_ack_total",
+    "rabbitmq_global_messages_get_empty_total", "rabbitmq_global_publishers",
+    "rabbitmq_global_consumers", "rabbitmq_channel_messages_published_total",
+    "rabbitmq_channel_messages_acked_total", "rabbitmq_queue_messages_published_total",
+    "rabbitmq_queue_messages_ready_bytes", "rabbitmq_connection_incoming_bytes_total",
+    "rabbitmq_auth_attempts_total", "rabbitmq_alarms_memory_used_watermark",
+    "process_start_time_seconds",
+}  # fmt: skip
+SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[0-9.e+-]+|NaN)')
+HEAD = re.compile(r"# (TYPE [a-z_]+ (?:gauge|counter|untyped)|HELP [a-z_]+ .+)")
+HOSTILE = 'a"b\\c{d}\u202e'
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
+        yield node
+
+
+@pytest.fixture(scope="module", autouse=True)
+def channel(node: Broker) -> Iterator[Any]:
+    """Twelve messages published, some lost, some taken."""
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("work", durable=True, arguments={"x-dead-letter-exchange": "amq.fanout"})
+        channel.queue_declare("other")
+        for _ in range(9):
+            channel.basic_publish("", "work", b"12345678", pika.BasicProperties(delivery_mode=2))
+        for _ in range(3):
+            channel.basic_publish("", "nowhere", b"x")
+        method, _, _ = channel.basic_get("work")
+        channel.basic_reject(method.delivery_tag, requeue=False)
+        method, _, _ = channel.basic_get("work")
+        channel.basic_ack(method.delivery_tag)
+        channel.basic_get("work", auto_ack=True)
+        channel.basic_get("work")
+        channel.basic_get("other")
+        yield channel
+
+
+def scraped(node: Broker, path: str = "/metrics") -> dict[str, dict[str, float]]:
+    """Name -> labels -> value; every line is one that Prometheus understands, and families stand together."""
+    status, body = get(node, path, "http/prometheus")
+    assert status == 200
+    found: dict[str, dict[str, float]] = {}
+    last = ""
+    for line in body.decode().splitlines():
+        if line.startswith("#"):
+            assert HEAD.fullmatch(line), line
+            continue
+        match = SAMPLE.fullmatch(line)
+        assert match, line
+        name, labels, value = match[1], match[2] or "", float(match[3])
+        assert name == last or name not in found, f"{name} is in two places"
+        last = name
+        assert labels not in found.setdefault(name, {}), line
+        found[name][labels] = value
+    return found
+
+
+def total(found: dict[str, dict[str, float]], name: str) -> float:
+    return sum(found[f"rabbitmq_{name}"].values())
+
+
+def test_what_dashboards_ask_for_is_there(node: Broker) -> None:
+    assert scraped(node).keys() >= EXPECTED
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/per-object"])
+def test_the_numbers_are_those_of_what_was_done(node: Broker, path: str) -> None:
+    found = scraped(node, path)
+    expected = {
+        "connections": 1, "channels": 1, "queues": 2, "queue_messages_ready": 5, "queue_messages_unacked": 1,
+        "queue_messages": 6, "queue_messages_ready_bytes": 40, "queue_messages_persistent": 6,
+        "queue_messages_published_total": 9, "channel_messages_published_total": 12,
+        "channel_messages_confirmed_total": 12, "channel_messages_unroutable_dropped_total": 3,
+        "channel_get_ack_total": 3, "channel_get_total": 1, "channel_get_empty_total": 1,
+        "global_messages_received_total": 12, "global_messages_routed_total": 9,
+        "global_messages_delivered_total": 4, "global_messages_acknowledged_total": 1,
+        "global_messages_dead_lettered_rejected_total": 1, "global_publishers": 1, "queues_created_total": 2,
+    }  # fmt: skip
+    assert {name: total(found, name) for name in expected} == expected
+
+
+def test_objects_are_told_apart_by_labels(node: Broker) -> None:
+    found = scraped(node, "/metrics/per-object")
+    assert found["rabbitmq_queue_messages_ready"] == {
+        'vhost="/",queue="work"': 5,
+        'vhost="/",queue="other"': 0,
+    }
+    assert set(scraped(node)["rabbitmq_queue_messages_ready"]) == {""}
+
+
+def test_the_detailed_endpoint_has_what_is_asked_for_and_nothing_else(node: Broker, channel: Any) -> None:
+    found = scraped(node, "/metrics/detailed?family=queue_coarse_metrics&family=queue_consumer_count")
+    assert {name for name in found if name.startswith("rabbitmq_")} == {
+        "rabbitmq_detailed_queue_messages_ready",
+        "rabbitmq_detailed_queue_messages_unacked",
+        "rabbitmq_detailed_queue_messages",
+        "rabbitmq_detailed_queue_consumers",
+    }
+    path = "/metrics/detailed?family=queue_coarse_metrics&vhost=none"
+    assert scraped(node, path).get("rabbitmq_detailed_queue_messages") is None
+    assert not [name for name in scraped(node, "/metrics/detailed") if name.startswith("rabbitmq_detailed")]
+
+
+def test_a_name_cannot_break_a_line(node: Broker, channel: Any) -> None:
+    channel.queue_declare(HOSTILE)
+    found = scraped(node, "/metrics/per-object")["rabbitmq_queue_messages_ready"]
+    assert 'vhost="/",queue="a\\"b\\\\c{d}\u202e"' in found
+    channel.queue_delete(HOSTILE)
+
+
+def test_very_many_queues_are_read_to_the_end(tmp_path: Path) -> None:
+    count = 2_000
+    with (
+        broker("--data-dir", str(tmp_path)) as node,
+        pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection,
+    ):
+        channel = connection.channel()
+        for number in range(count):
+            channel.queue_declare(f"q{number}")
+        assert scraped(node)["rabbitmq_queues"][""] == count
+        assert len(scraped(node, "/metrics/per-object")["rabbitmq_queue_messages_ready_bytes"]) == count
