@@ -23,6 +23,12 @@ def press(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).last.click()
 
 
+def confirm(page: Page, name: str) -> None:
+    """Press what asks first, and say yes."""
+    press(page, name)
+    page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
+
+
 def fill(page: Page, **fields: str) -> None:
     for name, text in fields.items():
         field = page.locator(f"[name='{name.replace('_to', '-to')}']").last
@@ -53,11 +59,9 @@ def test_a_queue_is_made_filled_looked_into_emptied_and_deleted(node: Broker, ta
     page.get_by_role("tab", name="Take out").click()
     press(page, "Get messages")
     expect(page.locator(".message pre")).to_contain_text('"a": 1')
-    press(page, "Purge")
-    press(page, "Purge")
+    confirm(page, "Purge")
     expect(page.get_by_text("Purged.")).to_be_visible()
-    press(page, "Delete")
-    press(page, "Delete")
+    confirm(page, "Delete")
     expect(page.get_by_role("heading", level=1)).to_have_text("Queues")
     names = [found["name"] for found in api(node, "GET /queues/%2F")]  # type: ignore[attr-defined]
     assert "made here" not in names
@@ -84,11 +88,9 @@ def test_an_exchange_is_made_bound_published_to_and_deleted(node: Broker, tab: V
     fill(page, routing_key="a.b")
     press(page, "Publish")
     expect(page.get_by_text("Published.", exact=True)).to_be_visible()
-    press(page, "Unbind")
-    press(page, "Unbind")
+    confirm(page, "Unbind")
     expect(page.get_by_text("There are no bindings.").first).to_be_visible()
-    press(page, "Delete")
-    press(page, "Delete")
+    confirm(page, "Delete")
     expect(page.get_by_role("heading", level=1)).to_have_text("Exchanges")
 
 
@@ -108,8 +110,7 @@ def test_a_user_is_made_permitted_and_deleted(node: Broker, tab: Visit) -> None:
     expect(page.get_by_text("^carol").first).to_be_visible()
     permission: Any = api(node, "GET /permissions/%2F/carol")
     assert permission["configure"] == "^carol"
-    press(page, "Delete")
-    press(page, "Delete")
+    confirm(page, "Delete")
     expect(page.get_by_role("heading", level=1)).to_have_text("Users")
 
 
