@@ -215,8 +215,8 @@ HTTP_BODY_SIZE_MAX = 10_000_000
 PAGE_SIZE_MAX = 500
 # Records of a list that are looked at, sorted or written in one turn: a millisecond, mostly of views.
 LISTED_PER_TURN = 64
-# Lines of metrics, or objects that they are made of, in one turn: a millisecond or two.
-EXPOSED_PER_TURN = 500
+# Lines of metrics, or objects that they are made of, in one turn: 500 took ten milliseconds.
+EXPOSED_PER_TURN = 100
 # Exchanges, queues or bindings of a document that are under way together: the journal writes them as one.
 IMPORTED_AT_ONCE = 32
 # Octets of messages that are got with one request; the answer, which is longer, is made in memory.
