@@ -84,27 +84,27 @@ def test_many_users_go_at_once(client: Client) -> None:
 
 def test_permissions_let_in_and_keep_out(node: Broker, client: Client) -> None:
     client.ask("PUT /users/bob", {"password": "p", "tags": ""})
-    client.ask("PUT /vhosts/work")
-    assert client.status("PUT /permissions/work/bob", ALL) == 201
-    assert client.status("PUT /permissions/work/bob", ALL | {"configure": "^b"}) == 204
-    expected = {"user": "bob", "vhost": "work", "configure": "^b", "write": ".*", "read": ".*"}
-    assert client.get("/permissions/work/bob") == expected
+    client.ask("PUT /vhosts/team")
+    assert client.status("PUT /permissions/team/bob", ALL) == 201
+    assert client.status("PUT /permissions/team/bob", ALL | {"configure": "^b"}) == 204
+    expected = {"user": "bob", "vhost": "team", "configure": "^b", "write": ".*", "read": ".*"}
+    assert client.get("/permissions/team/bob") == expected
     assert client.get("/users/bob/permissions") == [expected]
-    assert expected in client.get("/vhosts/work/permissions")
-    connection = connect(node.port, "bob", "p", "work")
+    assert expected in client.get("/vhosts/team/permissions")
+    connection = connect(node.port, "bob", "p", "team")
     with pytest.raises(pika.exceptions.ChannelClosedByBroker) as caught:
         connection.channel().queue_declare("other")
     assert caught.value.reply_code == 403
     connection.close()
-    assert client.status("DELETE /permissions/work/bob") == 204
-    assert client.status("GET /permissions/work/bob") == 404
+    assert client.status("DELETE /permissions/team/bob") == 204
+    assert client.status("GET /permissions/team/bob") == 404
     with pytest.raises(pika.exceptions.ProbableAccessDeniedError):
-        connect(node.port, "bob", "p", "work")
-    assert client.refusal("PUT /permissions/work/nosuch", ALL) == (400, "vhost_or_user_not_found")
-    assert client.refusal("PUT /permissions/work/bob", ALL | {"write": "("}) == (
+        connect(node.port, "bob", "p", "team")
+    assert client.refusal("PUT /permissions/team/nosuch", ALL) == (400, "vhost_or_user_not_found")
+    assert client.refusal("PUT /permissions/team/bob", ALL | {"write": "("}) == (
         400, ["invalid_regexp", [40], [[ord(letter) for letter in "missing )"], 1]],
     )  # fmt: skip
-    assert client.refusal("PUT /permissions/work/bob", {}) == (
+    assert client.refusal("PUT /permissions/team/bob", {}) == (
         400, "[{key_missing,configure},{key_missing,write},{key_missing,read}]",
     )  # fmt: skip
 

@@ -28,13 +28,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 def channel(node: Broker) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
-        channel.queue_declare("work", durable=True)
+        channel.queue_declare("orders", durable=True)
         channel.confirm_delivery()
         yield channel
-        channel.queue_delete("work")
+        channel.queue_delete("orders")
 
 
-def peek(node: Broker, queue: str = "work", **query: object) -> dict[str, Any]:
+def peek(node: Broker, queue: str = "orders", **query: object) -> dict[str, Any]:
     path = f"/api/warren/queues/%2F/{quote(queue, safe='')}/messages?{urlencode(query, doseq=True)}"
     status, body = get(node, path)
     assert status == 200, body
@@ -47,7 +47,7 @@ def publish(channel: Any, count: int = COUNT) -> None:
         properties = pika.BasicProperties(
             delivery_mode=PERSISTENT, headers={"tenant": f"t{number % 3}"}, message_id=f"m{number}"
         )
-        channel.basic_publish("", "work", json.dumps({"number": number}), properties)
+        channel.basic_publish("", "orders", json.dumps({"number": number}), properties)
 
 
 def seen(answer: dict[str, Any]) -> list[int]:
@@ -68,7 +68,7 @@ def test_pages_show_every_message_and_leave_each_as_it_was(node: Broker, channel
     assert first["properties"]["headers"] == {"tenant": "t0"}
     assert (first["state"], first["attempts"], first["is_persistent"]) == ("ready", 0, True)
     for number in range(COUNT):
-        method, _, body = channel.basic_get("work")
+        method, _, body = channel.basic_get("orders")
         assert not method.redelivered
         assert json.loads(body) == {"number": number}
 
@@ -82,9 +82,9 @@ def test_only_what_fits_is_shown(node: Broker, channel: Any) -> None:
 
 def test_what_is_handed_out_is_shown_with_its_holder(node: Broker, channel: Any) -> None:
     publish(channel, 5)
-    method, _, _ = channel.basic_get("work")
+    method, _, _ = channel.basic_get("orders")
     channel.basic_nack(method.delivery_tag)
-    held, _, _ = channel.basic_get("work")
+    held, _, _ = channel.basic_get("orders")
     assert held.redelivered
     assert seen(peek(node)) == [1, 2, 3, 4]
     answer = peek(node, state="unacknowledged")
@@ -95,12 +95,12 @@ def test_what_is_handed_out_is_shown_with_its_holder(node: Broker, channel: Any)
     assert message["holder"]["channel"] == channel.channel_number
     assert message["holder"]["delivery_tag"] == held.delivery_tag
     channel.basic_ack(held.delivery_tag)
-    channel.queue_declare("work", passive=True)
+    channel.queue_declare("orders", passive=True)
     assert peek(node, state="unacknowledged")["messages"] == []
 
 
 def test_long_bodies_are_cut_and_binary_ones_are_base64(node: Broker, channel: Any) -> None:
-    channel.basic_publish("", "work", b"\xff" * 1000)
+    channel.basic_publish("", "orders", b"\xff" * 1000)
     message = peek(node, truncate=6)["messages"][0]
     assert (message["payload"], message["payload_encoding"]) == ("////////", "base64")
     assert (message["payload_bytes"], message["is_truncated"]) == (1000, True)
@@ -111,7 +111,7 @@ def test_long_bodies_are_cut_and_binary_ones_are_base64(node: Broker, channel: A
     ["count=x", "count=1001", "from=-1", "state=gone", "match=colour%3Dred", "match=x", "truncate=1e3"],
 )
 def test_what_makes_no_sense_is_refused_with_the_reason(node: Broker, channel: Any, query: str) -> None:
-    status, body = get(node, f"/api/warren/queues/%2F/work/messages?{query}")
+    status, body = get(node, f"/api/warren/queues/%2F/orders/messages?{query}")
     assert status == 400
     assert json.loads(body)["reason"]
 
