@@ -1,28 +1,13 @@
 """Users, permissions, virtual hosts and limits over HTTP; what they say holds for connections."""
 
-from collections.abc import Iterator
-
 import pika
 import pytest
 from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.process import Broker
 from tests.integration.test_serve import connect
 
 HASH = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
-        yield node
-
-
-@pytest.fixture(scope="module")
-def client(node: Broker) -> Iterator[Client]:
-    client = Client(node)
-    yield client
-    client.close()
 
 
 def test_a_user_comes_changes_and_goes(client: Client) -> None:

@@ -1,7 +1,6 @@
 """Definitions over HTTP: RabbitMQ's document comes in unchanged, and out again as it went in."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +8,6 @@ import pytest
 from tests.integration.api import Client
 from tests.integration.process import Broker, broker
 from tests.integration.test_serve import connect
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
-        yield node
-
-
-@pytest.fixture(scope="module")
-def client(node: Broker) -> Iterator[Client]:
-    client = Client(node)
-    yield client
-    client.close()
-
 
 # As RabbitMQ 3.10.8 exports it.
 DOCUMENT: dict[str, Any] = {

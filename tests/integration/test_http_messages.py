@@ -8,20 +8,6 @@ from tests.integration.api import Client
 from tests.integration.process import Broker, broker
 from tests.integration.test_serve import connect
 
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
-        yield node
-
-
-@pytest.fixture(scope="module")
-def client(node: Broker) -> Iterator[Client]:
-    client = Client(node)
-    yield client
-    client.close()
-
-
 DEFAULT = "POST /exchanges/%2f/amq.default/publish"
 GET = {"count": 10, "ackmode": "ack_requeue_true", "encoding": "auto"}
 

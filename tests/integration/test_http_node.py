@@ -1,6 +1,5 @@
 """What tools ask of a node over HTTP: health, feature flags, attempts to log in, and the rest."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,19 +7,6 @@ import pytest
 import trustme
 from tests.integration.api import Client
 from tests.integration.process import Broker, broker
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
-        yield node
-
-
-@pytest.fixture(scope="module")
-def client(node: Broker) -> Iterator[Client]:
-    client = Client(node)
-    yield client
-    client.close()
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,9 @@
 """Exchanges, queues and bindings made over HTTP: the checks of a channel, RabbitMQ's words."""
 
-from collections.abc import Iterator
-
 import pytest
 from tests.integration.api import Client, quoted
-from tests.integration.process import Broker, broker
+from tests.integration.process import Broker
 from tests.integration.test_serve import connect
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
-        yield node
-
-
-@pytest.fixture(scope="module")
-def client(node: Broker) -> Iterator[Client]:
-    client = Client(node)
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="module", autouse=True)

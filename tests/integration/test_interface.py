@@ -5,19 +5,12 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 
-import pytest
 from tests.integration.api import get
-from tests.integration.process import Broker, broker
+from tests.integration.process import Broker
 
 TIMEOUT_S = 30
 MARKED = {"x-warren-ui": "1", "content-type": "application/json"}
 GUEST = json.dumps({"username": "guest", "password": "guest"})
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
-        yield node
 
 
 def ask(

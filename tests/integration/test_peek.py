@@ -18,12 +18,6 @@ SAMPLED_S_MAX = 15
 PERSISTENT = 2
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
-        yield node
-
-
 @pytest.fixture
 def channel(node: Broker) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:

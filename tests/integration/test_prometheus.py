@@ -43,12 +43,6 @@ HEAD = re.compile(r"# (TYPE [a-z_]+ (?:gauge|counter|untyped)|HELP [a-z_]+ .+)")
 HOSTILE = 'a"b\\c{d}\u202e'
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
-        yield node
-
-
 @pytest.fixture(scope="module", autouse=True)
 def channel(node: Broker) -> Iterator[Any]:
     """Twelve messages published, some lost, some taken."""
