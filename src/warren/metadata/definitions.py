@@ -37,7 +37,7 @@ def exported_vhost(vhost: Vhost, *, version: str) -> Entry:
 def exported_sections(metadata: Metadata) -> Sections:
     """The parts of the document on everything: each as it is when it is come to, however long it takes."""
     vhosts = list(metadata.vhosts.by_name.values())
-    yield "users", list(map(_user, metadata.users.by_name.values()))
+    yield "users", list(map(user_entry, metadata.users.by_name.values()))
     yield "vhosts", map(_vhost, vhosts)
     yield "permissions", list(_permissions(metadata))
     yield "topic_permissions", list(_topic_permissions(metadata))
@@ -100,7 +100,8 @@ def policy_parameters(vhost: Vhost) -> Iterable[Entry]:
     return _policies_as_parameters(vhost, POLICY, vhost.policies)
 
 
-def _user(user: User) -> Entry:
+def user_entry(user: User) -> Entry:
+    """A user, as the definitions and `GET /api/users` have it."""
     return {
         "name": user.name,
         "password_hash": b64encode(user.password_hash).decode("ascii"),

@@ -82,8 +82,7 @@ class Unacked:
 
     def deliveries(self) -> list[Delivery]:
         """All of them, in order."""
-        places = self._places
-        return [places.get(at) for at in range(places.count) if places.get(at) is not None]  # type: ignore[misc]
+        return [delivery for _, delivery in self.tagged()]
 
     def tagged(self) -> list[tuple[int, Delivery]]:
         """All of them, in order, with their tags."""

@@ -1,6 +1,6 @@
 """Users: their passwords, tags and permissions."""
 
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from binascii import Error as Base64Error
 
 from aiohttp import web
@@ -8,11 +8,12 @@ from aiohttp import web
 from warren.access.passwords import ALGORITHMS
 from warren.management.api.permissions import permissions_of, topic_permissions_of
 from warren.management.bodies import Fields, read_fields
-from warren.management.listing import Facts, Listing, reply_list, reply_one
+from warren.management.listing import Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import propose, user_named
 from warren.management.replies import bad_request, done, put
 from warren.metadata.commands import PutUser, RemoveUser
+from warren.metadata.definitions import user_entry
 from warren.metadata.definitions_import import DEFAULT_HASHING
 from warren.metadata.users import User
 
@@ -31,7 +32,7 @@ async def without_permissions(request: web.Request, node: Managed) -> web.Stream
 
 def user(request: web.Request, node: Managed) -> web.StreamResponse:
     """One user."""
-    return reply_one(request, user_facts(user_named(request, node)))
+    return reply_one(request, user_entry(user_named(request, node)))
 
 
 async def put_user(request: web.Request, node: Managed) -> web.StreamResponse:
@@ -86,17 +87,6 @@ async def topic_permissions(request: web.Request, node: Managed) -> web.StreamRe
     return await topic_permissions_of(request, node, lambda user, _: user == name)
 
 
-def user_facts(user: User) -> Facts:
-    """What is shown of a user."""
-    return {
-        "name": user.name,
-        "password_hash": b64encode(user.password_hash).decode("ascii"),
-        "hashing_algorithm": user.hashing_algorithm,
-        "tags": list(user.tags),
-        "limits": dict(user.limits),
-    }
-
-
 def tags_of(fields: Fields) -> tuple[str, ...]:
     """The field `tags`: a list, or a string with commas."""
     value = fields.get("tags", "")
@@ -121,4 +111,4 @@ def _hashed(fields: Fields, node: Managed) -> tuple[bytes, str]:
 
 
 def _listing(found: list[User]) -> Listing[User]:
-    return Listing(records=found, view=user_facts, columns={"name": lambda user: user.name}, sorts=("name",))
+    return Listing(records=found, view=user_entry, columns={"name": lambda user: user.name}, sorts=("name",))
