@@ -59,6 +59,9 @@ export const put = (url: string, body: unknown = {}) => request<unknown>("PUT", 
 export const post = <T>(url: string, body: unknown = {}) => request<T>("POST", url, body);
 export const remove = (url: string, body?: unknown) => request<unknown>("DELETE", url, body);
 
+/** What the broker says where nobody is signed in any more, or somebody who may not be here. */
+const SIGNED_OUT = new Set(["nobody is signed in", "Not management user"]);
+
 async function failure(response: Response): Promise<ApiError> {
   const text = await response.text();
   let reason = text || `the broker answered ${response.status}`;
@@ -69,7 +72,6 @@ async function failure(response: Response): Promise<ApiError> {
   } catch {
     // It was no JSON: the text is all there is.
   }
-  if (response.status === 401 && !response.url.endsWith("/api/warren/session") && reason !== "Not monitor user")
-    if (!/^(Not |not_authori[sz]ed)/.test(reason) || reason === "Not management user") onSignedOut();
+  if (response.status === 401 && SIGNED_OUT.has(reason)) onSignedOut();
   return new ApiError(response.status, reason);
 }

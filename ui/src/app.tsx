@@ -80,7 +80,7 @@ function Route({ user }: { user: User }) {
     connections: () => (first === undefined ? <Connections /> : <ConnectionPage name={first} />),
     channels: () => (first === undefined ? <Channels /> : <ChannelPage name={first} />),
     exchanges: () => (second === undefined ? <Exchanges /> : <ExchangePage vhost={first ?? ""} name={second} />),
-    queues: () => (second === undefined ? <Queues /> : <QueuePage vhost={first ?? ""} name={second} user={user} />),
+    queues: () => (second === undefined ? <Queues /> : <QueuePage vhost={first ?? ""} name={second} />),
     users: () => (first === undefined ? <Users /> : <UserPage name={first} />),
     vhosts: () => (first === undefined ? <Vhosts /> : <VhostPage name={first} />),
     policies: () => <Policies user={user} />,

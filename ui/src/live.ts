@@ -5,7 +5,7 @@
  */
 
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, path, withQuery } from "./api";
+import { ApiError, get, path } from "./api";
 
 export interface Live<T> {
   data: T | undefined;
@@ -79,12 +79,11 @@ function connect(): void {
   const address = path("warren", "live");
   source = new EventSource(`${address}?${paths.map((each) => `path=${encodeURIComponent(each)}`).join("&")}`);
   source.onmessage = (message: MessageEvent<string>) => {
-    const event = JSON.parse(message.data) as Event;
-    tell(event);
+    tell(JSON.parse(message.data) as Event);
   };
   source.onerror = () => {
     // Asking who we are says whether the broker is there, and whether we are still signed in.
-    get(withQuery(path("whoami"), {})).catch((error: unknown) => {
+    get(path("whoami")).catch((error: unknown) => {
       for (const each of listeners.keys()) tell({ path: each, status: 0, body: error });
     });
     if (source?.readyState === EventSource.CLOSED) setTimeout(connect, RETRY_MS);

@@ -4,7 +4,7 @@ import { path, withQuery } from "../api";
 import { count, octets, rate, span } from "../format";
 import { useLive } from "../live";
 import { type Node, type Overview as Found, rateOf } from "../model";
-import { Chart } from "../parts/chart";
+import { MessageCharts } from "../parts/message-charts";
 import { Table } from "../parts/table";
 import { Badge, Card, Failure, Figure, Figures, Loading, Page } from "../parts/ui";
 import { link, setQuery, usePlace } from "../router";
@@ -66,30 +66,11 @@ function Contents({ data, user }: { data: Found; user: User }) {
           />
         ))}
       </Figures>
-      <div class="columns">
-        <Card title="Messages waiting">
-          <Chart
-            kind="level"
-            lines={[
-              { label: "Ready", details: totals?.messages_ready_details },
-              { label: "Unacknowledged", details: totals?.messages_unacknowledged_details },
-            ]}
-          />
-        </Card>
-        <Card title="Messages a second">
-          <Chart
-            kind="rate"
-            lines={[
-              { label: "Publish", details: stats?.publish_details },
-              { label: "Confirm", details: stats?.confirm_details },
-              { label: "Deliver (acks)", details: stats?.deliver_details },
-              { label: "Deliver (automatic)", details: stats?.deliver_no_ack_details },
-              { label: "Acknowledge", details: stats?.ack_details },
-              { label: "Redeliver", details: stats?.redeliver_details },
-            ]}
-          />
-        </Card>
-      </div>
+      <MessageCharts
+        lengths={totals}
+        stats={stats}
+        kinds={["publish", "confirm", "deliver", "deliver_no_ack", "ack", "redeliver"]}
+      />
       {mayMonitor(user) && <Nodes />}
       <Card title="Listening">
         <Table

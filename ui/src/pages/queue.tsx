@@ -5,12 +5,11 @@ import { count, octets } from "../format";
 import { useLive } from "../live";
 import type { Binding, Queue } from "../model";
 import { Arguments } from "../parts/arguments";
-import { Chart } from "../parts/chart";
 import { Confirm, Opening } from "../parts/dialog";
+import { MessageCharts } from "../parts/message-charts";
 import { notify } from "../parts/notice";
 import { Card, Facts, Failure, Figure, Figures, Loading, Page, State, Tabs } from "../parts/ui";
 import { go, link, setQuery, usePlace } from "../router";
-import type { User } from "../session";
 import { BindForm, BindingTable } from "./bindings";
 import { ConsumerTable } from "./consumers";
 import { DEFAULT_EXCHANGE } from "./exchanges";
@@ -20,7 +19,7 @@ import { SpanChoice, samplesOver, useAge } from "./overview";
 import { PublishForm } from "./publish";
 import { Features } from "./queues";
 
-export function QueuePage({ vhost, name }: { vhost: string; name: string; user: User }) {
+export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
   const age = useAge();
   const address = path("queues", vhost, name);
   const { data, error, refresh } = useLive<Queue>(withQuery(address, samplesOver(age)));
@@ -94,33 +93,13 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string; user: 
 }
 
 function Now({ queue }: { queue: Queue }) {
-  const stats = queue.message_stats;
   return (
     <>
-      <div class="columns">
-        <Card title="Messages waiting">
-          <Chart
-            kind="level"
-            lines={[
-              { label: "Ready", details: queue.messages_ready_details },
-              { label: "Unacknowledged", details: queue.messages_unacknowledged_details },
-            ]}
-          />
-        </Card>
-        <Card title="Messages a second">
-          <Chart
-            kind="rate"
-            lines={[
-              { label: "Publish", details: stats?.publish_details },
-              { label: "Deliver (acks)", details: stats?.deliver_details },
-              { label: "Deliver (automatic)", details: stats?.deliver_no_ack_details },
-              { label: "Acknowledge", details: stats?.ack_details },
-              { label: "Redeliver", details: stats?.redeliver_details },
-              { label: "Get", details: stats?.get_details },
-            ]}
-          />
-        </Card>
-      </div>
+      <MessageCharts
+        lengths={queue}
+        stats={queue.message_stats}
+        kinds={["publish", "deliver", "deliver_no_ack", "ack", "redeliver", "get"]}
+      />
       <Card title="Facts">
         <Facts
           facts={[

@@ -5,6 +5,7 @@ import { useLive } from "../live";
 import type { Permission, TopicPermission, UserRow } from "../model";
 import { Confirm, Opening } from "../parts/dialog";
 import { notify } from "../parts/notice";
+import { RIGHTS } from "../parts/rights";
 import { Table } from "../parts/table";
 import { Badge, Card, Facts, Failure, Field, Form, Loading, Page, type Values } from "../parts/ui";
 import { go, link } from "../router";
@@ -145,9 +146,7 @@ function Permissions({ user }: { user: string }) {
         empty="The user may not open any virtual host."
         columns={[
           { label: "Virtual host", show: ({ vhost }) => <a href={link("vhosts", vhost)}>{vhost}</a> },
-          { label: "Configure", show: ({ configure }) => <code>{configure}</code> },
-          { label: "Write", show: ({ write }) => <code>{write}</code> },
-          { label: "Read", show: ({ read }) => <code>{read}</code> },
+          ...RIGHTS,
           {
             label: "Actions",
             show: ({ vhost }) => (

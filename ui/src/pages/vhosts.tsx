@@ -6,6 +6,7 @@ import { useLive } from "../live";
 import { type Permission, type Vhost, rateOf } from "../model";
 import { Confirm, Opening } from "../parts/dialog";
 import { notify } from "../parts/notice";
+import { RIGHTS } from "../parts/rights";
 import { Table } from "../parts/table";
 import { Badge, Button, Card, Facts, Failure, Field, Form, Loading, Page, State, type Values } from "../parts/ui";
 import { go, link } from "../router";
@@ -133,9 +134,7 @@ function Permitted({ vhost }: { vhost: string }) {
         empty="Nobody may open it."
         columns={[
           { label: "User", show: ({ user }) => <a href={link("users", user)}>{user}</a> },
-          { label: "Configure", show: ({ configure }) => <code>{configure}</code> },
-          { label: "Write", show: ({ write }) => <code>{write}</code> },
-          { label: "Read", show: ({ read }) => <code>{read}</code> },
+          ...RIGHTS,
         ]}
       />
     </Card>
