@@ -51,6 +51,14 @@ NAME_SIZE_MAX = 255
 ROUTES_CACHED_MAX = 262_144
 # Destinations in all answers kept together: a fanout to 100,000 queues is not kept once for each key.
 ROUTE_DESTINATIONS_CACHED_MAX = 1_048_576
+# Bindings that are explained in one turn when somebody asks where a message would go: a millisecond at most.
+EXPLAINED_PER_TURN = 128
+# And those that are named for each queue that it would reach.
+TRACED_BINDINGS_MAX = 10
+# Queues that are told of in one answer, with what each would do: a fanout may reach a hundred thousand.
+TRACED_QUEUES_MAX = 1_000
+# And bindings that do not match, the nearest of them.
+TRACED_MISSES_MAX = 1_000
 # Weights are proportions: a million to one is as far as 65,536 slots can tell them apart, and beyond.
 CONSISTENT_HASH_WEIGHT_MAX = 1_000_000
 

@@ -57,6 +57,8 @@ CASES = (
     Case("queues get", ("$",), "hello", FULL),
     Case("queues peek", ("$", "--count", "3"), "hello", FULL),
     Case("exchanges list", ("name", "type"), "$", (EXCHANGE,)),
+    Case("exchanges route", ("$", "a.b"), "the routing key is 'a.b'", BOUND),
+    Case("exchanges route", ("$", "a.c"), "no queue would have it", BOUND, status=1),
     Case("exchanges show", ("$",), "direct", (EXCHANGE,)),
     Case("exchanges declare", ("$", "--type", "topic", "--transient"), "exchange $: declared"),
     Case("exchanges delete", ("$",), "exchange $: deleted", (EXCHANGE,)),

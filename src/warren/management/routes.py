@@ -30,6 +30,7 @@ from warren.management.api import (
     permissions,
     queues,
     sessions,
+    tracing,
     users,
     vhosts,
 )
@@ -273,5 +274,6 @@ ROUTES: tuple[Route, ...] = (
     Route("/health/checks/node-is-quorum-critical", _get(health.critical), Right.USER),
     Route("/warren/session", {"POST": sessions.sign_in, "DELETE": sessions.sign_out}, Right.ANYBODY),
     Route("/warren/queues/{vhost}/{queue}/messages", _get(peek.peek), Right.VHOST),
+    Route("/warren/exchanges/{vhost}/{exchange}/route", {"POST": tracing.trace_route}, Right.VHOST),
     Route("/warren/live", _get(live.live), Right.USER),
 )

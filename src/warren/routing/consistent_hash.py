@@ -15,6 +15,7 @@ from warren.model.message import Message
 from warren.model.terms import printed_value
 from warren.routing.exchange import BY_KEY, BY_PROPERTIES, Binding, Exchange
 from warren.routing.hashing import SLOTS, destination_name, draw, key_slot, seed
+from warren.routing.verdict import Verdict, shown
 from warren.wire.table import encode_table
 
 HASH_HEADER = "hash-header"
@@ -79,12 +80,38 @@ class ConsistentHashExchange(Exchange):
             owner = self._owners[slot] = self._candidates[draw(slot, self._seeds, self._weights)]
         return (owner,)
 
-    def _hashed(self, routing_key: str, message: Message) -> bytes:
-        value: object = routing_key
+    def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
+        """By who owns the slot that the hash falls into; of several bindings of one, the oldest counts."""
+        oldest = next(iter(self._by_destination.get(binding.destination)))
+        if oldest is not binding:
+            return Verdict(
+                False, f"an older binding to the same, of weight {oldest.key}, counts instead", 0.0
+            )
+        (owner,) = self.route(routing_key, message)
+        slot = key_slot(self._hashed(routing_key, message))
+        told = f"the hash of {self._hashed_name(routing_key, message)} falls into slot {slot} of {SLOTS}"
+        if owner is binding.destination:
+            return Verdict(True, f"{told}, which it owns with its weight of {binding.key}")
+        return Verdict(False, f"{told}, which another owns; its weight is {binding.key}", 0.0)
+
+    def _hashed_name(self, routing_key: str, message: Message) -> str:
+        """What is hashed, in words."""
         if self._header is not None:
-            value = message.headers().get(str(self._header))
-        elif self._property is not None:
-            value = getattr(message.properties(), str(self._property))
+            return f"the header {shown(self._header)}, {shown(self._hashed_value(routing_key, message))},"
+        if self._property is not None:
+            return f"the property {self._property}, {shown(self._hashed_value(routing_key, message))},"
+        return f"the routing key {shown(routing_key)}"
+
+    def _hashed_value(self, routing_key: str, message: Message) -> object:
+        if self._header is not None:
+            return message.headers().get(str(self._header))
+        if self._property is not None:
+            value: object = getattr(message.properties(), str(self._property))
+            return value
+        return routing_key
+
+    def _hashed(self, routing_key: str, message: Message) -> bytes:
+        value = self._hashed_value(routing_key, message)
         if isinstance(value, str):
             return value.encode("utf-8", "surrogateescape")
         # What lacks the header or the property goes to one destination together, as in RabbitMQ.

@@ -3,7 +3,11 @@
 from collections.abc import Iterable
 
 from warren.model.message import Message
-from warren.routing.exchange import Exchange
+from warren.routing.exchange import Binding, Exchange
+from warren.routing.verdict import Verdict, likeness, shown
+
+# Nearer than keys that differ in a character.
+_ALL_BUT = 0.999
 
 
 class DirectExchange(Exchange):
@@ -17,3 +21,13 @@ class DirectExchange(Exchange):
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
         """The destinations bound with exactly `routing_key`."""
         return [binding.destination for binding in self._bindings.get(routing_key)]
+
+    def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
+        """By its key, which is the routing key or is not."""
+        key = binding.key
+        if key == routing_key:
+            return Verdict(True, f"the routing key is {shown(key)}")
+        told = f"bound with {shown(key)}, the routing key is {shown(routing_key)}"
+        if key.strip().casefold() == routing_key.strip().casefold():
+            return Verdict(False, f"{told}: they differ in case or in spaces only", _ALL_BUT)
+        return Verdict(False, told, likeness(key, routing_key))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from warren.model.groups import Groups
 from warren.model.message import Message
+from warren.routing.verdict import Verdict
 
 # Where an unroutable message goes instead: RabbitMQ's argument, also a key of policies.
 ALTERNATE_EXCHANGE = "alternate-exchange"
@@ -152,6 +153,14 @@ class Exchange:
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
         """The destinations of `message` in the order of binding; one may come more than once."""
         raise NotImplementedError
+
+    def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
+        """Whether `binding`, one of its own, takes `message`, and why: what `route` does, in words."""
+        raise NotImplementedError
+
+    def holds(self, binding: Binding) -> bool:
+        """True if `binding` is one of its own, still."""
+        return self._bindings.holds(binding.key, binding)
 
     def each_binding(self) -> Iterator[Binding]:
         """Every binding, those with one key together."""

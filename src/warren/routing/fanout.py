@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from warren.model.message import Message
 from warren.routing.exchange import Binding, Exchange
+from warren.routing.verdict import Verdict
 
 
 class FanoutExchange(Exchange):
@@ -20,6 +21,10 @@ class FanoutExchange(Exchange):
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
         """Every destination bound."""
         return self._destinations
+
+    def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
+        """Always."""
+        return Verdict(True, "a fanout exchange sends everything along every binding")
 
     def added(self, binding: Binding) -> None:
         self._destinations[binding.destination] = self._destinations.get(binding.destination, 0) + 1

@@ -17,6 +17,7 @@ from warren.errors import PreconditionFailed
 from warren.model.message import HAS_HEADERS, Message
 from warren.model.terms import printed_value
 from warren.routing.exchange import BY_PROPERTIES, Binding, Exchange, fingerprint
+from warren.routing.verdict import Verdict, shown
 from warren.wire.properties import decode_some_headers
 from warren.wire.table import type_name
 
@@ -27,6 +28,9 @@ MATCH_MODES = ("all", "any", "all-with-x", "any-with-x")
 _RESERVED = "x-"
 _EMPTY = (dict, list)
 _HAS_HEADERS = HAS_HEADERS
+
+# Of what a binding misses, so much is told.
+_LACKING_SHOWN_MAX = 5
 
 # In place of a value: any value will do.
 _PRESENT = object()
@@ -88,6 +92,26 @@ class HeadersExchange(Exchange):
                         if filed is not None:
                             self._try(filed, headers, found)
         return found
+
+    def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
+        """By each header that it asks for: there with that value, missing, or other."""
+        rule = required(binding.arguments)
+        headers = message.headers()
+        unmet = sorted(
+            _lack(name, binding.arguments[name], headers)
+            for name, value in rule.facts
+            if name not in headers or (value is not _PRESENT and comparable(headers[name]) != value)
+        )
+        mode = str(binding.arguments.get(MATCH_ARGUMENT, "all"))
+        count = len(rule.facts)
+        met = count - len(unmet)
+        if met if rule.is_any else not unmet:
+            return Verdict(True, f"x-match is {mode}: {met} of {count} headers are as it asks")
+        if not count:
+            return Verdict(False, f"x-match is {mode}, but it asks for no header: nothing matches", 0.0)
+        lacking = "; ".join(unmet[:_LACKING_SHOWN_MAX])
+        more = f"; and {len(unmet) - _LACKING_SHOWN_MAX} more" if len(unmet) > _LACKING_SHOWN_MAX else ""
+        return Verdict(False, f"x-match is {mode}: {lacking}{more}", met / (count + 1))
 
     def _try(self, filed: object, headers: dict[str, object], found: list[object]) -> None:
         """Take the rules of one place that `headers` satisfy."""
@@ -275,6 +299,17 @@ def required(arguments: Mapping[str, object]) -> Rule:
         if not name.startswith(_RESERVED) or (counts_reserved and name != MATCH_ARGUMENT)
     )
     return Rule(mode.startswith("any"), facts)
+
+
+def _lack(name: str, wanted: object, headers: Mapping[str, object]) -> str:
+    """What a binding that asks for `name` to be `wanted` misses in `headers`."""
+    if name not in headers:
+        return f"header {shown(name)} is missing"
+    found = headers[name]
+    told = f"header {shown(name)} is {shown(found)}, not {shown(wanted)}"
+    # What puzzles most: it looks the same.
+    is_alike = shown(found).strip("'") == shown(wanted).strip("'")
+    return f"{told} ({type_name(found)}, not {type_name(wanted)})" if is_alike else told
 
 
 def comparable(value: object) -> Hashable:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from warren.model.message import Message
 from warren.routing.exchange import Binding, Exchange
 from warren.routing.hashing import destination_name, key_hash
+from warren.routing.verdict import Verdict, shown
 
 
 class ModulusHashExchange(Exchange):
@@ -24,6 +25,20 @@ class ModulusHashExchange(Exchange):
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
         """The one destination that `routing_key` falls to; none if nothing is bound."""
+        ordered = self._in_order()
+        return (ordered[_remainder(routing_key, len(ordered))],) if ordered else ()
+
+    def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
+        """By the place that the routing key falls on; binding keys mean nothing."""
+        ordered = self._in_order()
+        place = _remainder(routing_key, len(ordered))
+        told = f"the hash of {shown(routing_key)} modulo {len(ordered)} is {place}"
+        if ordered[place] is binding.destination:
+            return Verdict(True, f"{told}: its place in the order of names")
+        return Verdict(False, f"{told}: another destination's place in the order of names", 0.0)
+
+    def _in_order(self) -> list[object]:
+        """The destinations in the order of their names."""
         ordered = self._ordered
         if ordered is None:
             ordered = [binding.destination for binding in self.each_binding()]
@@ -31,12 +46,14 @@ class ModulusHashExchange(Exchange):
                 key=lambda destination: (isinstance(destination, Exchange), destination_name(destination))
             )
             self._ordered = ordered
-        if not ordered:
-            return ()
-        return (ordered[key_hash(routing_key.encode("utf-8", "surrogateescape")) % len(ordered)],)
+        return ordered
 
     def added(self, binding: Binding) -> None:
         self._ordered = None
 
     def removed(self, binding: Binding) -> None:
         self._ordered = None
+
+
+def _remainder(routing_key: str, count: int) -> int:
+    return key_hash(routing_key.encode("utf-8", "surrogateescape")) % count

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from warren.model.message import Message
 from warren.routing.exchange import BY_CHANCE, Binding, Exchange
+from warren.routing.verdict import Verdict
 
 _OCTETS = 8
 
@@ -37,6 +38,14 @@ class RandomExchange(Exchange):
             return destinations
         assert self.random_octets is not None
         return (destinations[int.from_bytes(self.random_octets(_OCTETS), "big") % len(destinations)],)
+
+    def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
+        """Perhaps, if there is another."""
+        if self.bindings < 2:
+            return Verdict(True, "the only binding of an exchange that chooses by chance")
+        return Verdict(
+            True, f"drawn by chance: one of {self.bindings} bindings each time", chance=1 / self.bindings
+        )
 
     def added(self, binding: Binding) -> None:
         self._drawn_from = None

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from warren.model.message import Message
 from warren.routing.exchange import Binding, Exchange
+from warren.routing.verdict import Verdict, shown
 
 _ONE = "*"
 _ANY = "#"
@@ -43,6 +44,10 @@ class TopicExchange(Exchange):
             if node.pattern is not None
             for binding in self._bindings.get(node.pattern)
         ]
+
+    def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
+        """By its pattern alone, without the trie: where the routing key parts from it."""
+        return Pattern(binding.key).explain(routing_key)
 
     def _match(self, words: list[str]) -> list["TrieNode"]:
         """The nodes that exactly `words` lead to."""
@@ -126,6 +131,63 @@ class TrieNode:
     def is_bare(self) -> bool:
         """True when nothing ends here and nothing leads on."""
         return self.pattern is None and self.children is None and self.one is None and self.any is None
+
+
+class Pattern:
+    """One pattern by itself: a bit for each place in it that the words so far can have led to."""
+
+    __slots__ = ("_any", "_end", "_literal", "_one", "_words", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        # `#` behind `#` means the same: without it, no place is entered from one that was just entered.
+        words = split_words(text)
+        self._words = [
+            word for at, word in enumerate(words) if word != _ANY or not at or words[at - 1] != _ANY
+        ]
+        self._one = self._any = 0
+        self._literal: dict[str, int] = {}
+        place = 1
+        for word in self._words:
+            if word == _ANY:
+                self._any |= place
+            elif word == _ONE:
+                self._one |= place
+            else:
+                self._literal[word] = self._literal.get(word, 0) | place
+            place += place
+        self._end = place
+
+    def explain(self, key: str) -> Verdict:
+        """Whether `key` matches, and if not, at which of its words it parted."""
+        words = split_words(key)
+        places = self._entered(1)
+        for at, word in enumerate(words):
+            led = places & (self._one | self._literal.get(word, 0))
+            reached = self._entered(led << 1 | places & self._any)
+            if not reached:
+                return self._parted(places, at, words)
+            places = reached
+        if places & self._end:
+            return Verdict(True, f"the pattern {shown(self.text)} matches {shown(key)}")
+        return self._parted(places, len(words), words)
+
+    def _entered(self, places: int) -> int:
+        """With those behind a `#`, which may stand for no word."""
+        return places | (places & self._any) << 1
+
+    def _parted(self, places: int, at: int, words: list[str]) -> Verdict:
+        """Up to the word `at` of the key it was well."""
+        wanted = []
+        for word in self._words:
+            if places & 1 and word != _ANY:
+                wanted.append(word)
+            places >>= 1
+        expected = " or ".join(shown(word) for word in dict.fromkeys(wanted)) or "its end"
+        found = f"is {shown(words[at])}" if at < len(words) else "is missing"
+        reason = f"the pattern {shown(self.text)} wants {expected} as word {at + 1}, which {found}"
+        fixed = len(self._words) - self._any.bit_count()
+        return Verdict(False, reason, at / (max(len(words), fixed) + 1))
 
 
 def enter_loops(nodes: list[TrieNode], turn: int) -> None:

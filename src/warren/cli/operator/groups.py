@@ -7,10 +7,11 @@ from warren.cli.operator.accounts import ACCOUNTS
 from warren.cli.operator.changes import CHANGES
 from warren.cli.operator.command import Command, built
 from warren.cli.operator.lists import LISTS
+from warren.cli.operator.operations import OPERATIONS
 from warren.cli.operator.options import common_options
 from warren.cli.operator.tasks import TASKS
 
-COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS)
+COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS, *OPERATIONS)
 _GROUPS = {
     "queues": "Queues, and the messages in them.",
     "exchanges": "Exchanges, and publishing to them.",

@@ -46,7 +46,7 @@ async def publish_message(request: web.Request, node: Managed) -> web.StreamResp
     """Publish one message; whether a queue has it, and has it safely."""
     asks = asking(request, node)
     fields = await read_fields(request, "routing_key", "properties", "payload", "payload_encoding")
-    body, properties = _payload(fields), _properties(fields)
+    body, properties = _payload(fields), properties_of(fields)
     key = fields.text("routing_key")
     if len(key.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
         raise bad_request("routing_key_too_long")
@@ -203,7 +203,8 @@ def _payload(fields: Fields) -> bytes:
         raise bad_request(["not_base64", payload]) from None
 
 
-def _properties(fields: Fields) -> BasicProperties:
+def properties_of(fields: Fields) -> BasicProperties:
+    """The field `properties` of a request, headers among them."""
     given = Fields(fields.table("properties"))
     properties = BasicProperties()
     for name in _NUMBERS:

@@ -1,0 +1,85 @@
+"""What Warren has beyond RabbitMQ: where a message would go."""
+
+import click
+
+from warren.cli.operator.api import Row, filled
+from warren.cli.operator.command import Command, Task
+from warren.cli.operator.failures import Failure
+from warren.cli.operator.session import Arguments, Session
+from warren.cli.operator.taking import EXCHANGE, named, option, pairs_of
+from warren.limits import TRACED_MISSES_MAX
+
+_REACHED = ("queue", "outcome", "through", "reason")
+_MISSED = ("exchange", "destination", "binding_key", "why not")
+_MISSES = 10
+
+
+def _route(session: Session, arguments: Arguments) -> None:
+    properties = pairs_of(arguments["property"], "--property")
+    headers = pairs_of(arguments["header"], "--header")
+    body = {
+        "routing_key": arguments["routing_key"],
+        "properties": properties | ({"headers": headers} if headers else {}),
+        "misses": arguments["misses"],
+    }
+    # The default exchange has no name, and an empty segment is none.
+    where = arguments | {"exchange": arguments["exchange"] or "amq.default"}
+    answer: Row = session.api.send("POST", filled("/warren/exchanges/{vhost}/{exchange}/route", where), body)
+    for text in answer["refusals"]:
+        session.note(f"would be refused: {text}")
+    if session.is_json:
+        session.print_json(answer)
+        return
+    session.print_rows(_REACHED, [_reached(queue) for queue in answer["queues"]])
+    _note_rest(session, "queues", len(answer["queues"]), answer["queues_total"])
+    if answer["misses"]:
+        session.say("")
+        session.print_rows(_MISSED, [_missed(miss) for miss in answer["misses"]])
+        _note_rest(session, "bindings that do not match", len(answer["misses"]), answer["misses_total"])
+    if not answer["is_routed"]:
+        raise Failure("no queue would have it")
+
+
+def _reached(queue: Row) -> list[object]:
+    through = queue["through"][0]
+    more = f" and {queue['bindings'] - 1} more" if queue["bindings"] > 1 else ""
+    fate = queue["outcome"] if queue["is_certain"] else f"{queue['outcome']}, perhaps"
+    return [
+        queue["name"],
+        fate,
+        (through.get("source") or "(default)") + more,
+        queue["reason"] or through["reason"],
+    ]
+
+
+def _missed(miss: Row) -> list[object]:
+    return [miss["source"] or "(default)", miss["destination"], miss["binding_key"], miss["reason"]]
+
+
+def _note_rest(session: Session, what: str, count: int, total: int) -> None:
+    if count < total:
+        session.note(f"{what}: {count} of {total}")
+
+
+OPERATIONS: tuple[Command, ...] = (
+    Task(
+        group="exchanges",
+        name="route",
+        is_in_vhost=True,
+        does=_route,
+        text="Tell where a message would go, and which bindings nearly match; nothing is published.",
+        takes=(
+            EXCHANGE,
+            named("routing_key"),
+            option("--property", "as priority=5; repeat", multiple=True, metavar="NAME=VALUE"),
+            option("--header", "of the application; repeat", multiple=True, metavar="NAME=VALUE"),
+            option(
+                "--misses",
+                "how many bindings that do not match are told of",
+                type=click.IntRange(0, TRACED_MISSES_MAX),
+                default=_MISSES,
+                show_default=True,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,75 @@
+"""Where a message would go if it were published, and why nowhere else; nothing is published."""
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+
+from warren.errors import AmqpError
+from warren.limits import MESSAGE_SIZE_MAX, NAME_SIZE_MAX, TRACED_MISSES_MAX
+from warren.management.api.messages import properties_of
+from warren.management.asking import asking, name_of
+from warren.management.auth import user_of
+from warren.management.bodies import Fields, read_fields
+from warren.management.managed import Managed
+from warren.management.replies import bad_request, missing, reply
+from warren.management.views.traces import is_shown, trace_facts
+from warren.model.message import encode_address
+from warren.routing.copies import carbon_copies
+from warren.routing.tracing import Trace
+from warren.session.publication import composed
+from warren.session.publishing import PublishRules
+
+_MISSES = 50
+
+
+async def trace_route(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Which queues a message would reach, what they would do with it, and which bindings nearly match.
+
+    routing_key, properties with headers, payload_bytes; misses: how many bindings that do not match are told.
+    """
+    asks = asking(request, node)
+    fields = await read_fields(request, "routing_key")
+    key, properties = fields.text("routing_key"), properties_of(fields)
+    if len(key.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
+        raise bad_request("routing_key_too_long")
+    size = _number(fields, "payload_bytes", 0, MESSAGE_SIZE_MAX)
+    misses = _number(fields, "misses", _MISSES, TRACED_MISSES_MAX)
+    vhost = asks.domain.vhost
+    exchange = vhost.router.exchanges.get(name_of(request, "exchange"))
+    if exchange is None:
+        raise missing()
+    message = composed(encode_address(exchange.name, key), properties, b"", node.now())
+    user = user_of(request).name
+    rules = PublishRules(
+        vhost.router, asks.domain.authorizer(user), user, may_impersonate=asks.domain.may_impersonate(user)
+    )
+    copies: list[str] = []
+    refusals = [
+        *_refusal(lambda: rules.admit(message.address)),
+        *_refusal(lambda: rules.check_properties(message)),
+        *_refusal(lambda: copies.extend(carbon_copies(message.headers()))),
+    ]
+    trace = Trace(vhost.router.exchanges, [key, *copies], message, misses_max=misses, is_shown=is_shown)
+    generation = vhost.router.generation
+    for _ in trace.steps(exchange):
+        await asyncio.sleep(0)
+    # Of many bindings, the first were looked at some turns ago.
+    facts = {"refusals": refusals, "is_changed": vhost.router.generation != generation}
+    return reply(facts | trace_facts(vhost, trace, message, size))
+
+
+def _refusal(check: Callable[[], object]) -> list[str]:
+    """Why a publish would be refused, if `check` finds a reason."""
+    try:
+        check()
+    except AmqpError as error:
+        return [f"{error.code} {error.reply_text}"]
+    return []
+
+
+def _number(fields: Fields, name: str, default: int, most: int) -> int:
+    number = fields.integer(name) if name in fields else default
+    if not 0 <= number <= most:
+        raise bad_request(f"{name} is a number up to {most}, not {number}")
+    return number

@@ -1,0 +1,123 @@
+"""Where a message would go, as JSON."""
+
+from typing import TypeAlias
+
+from warren.limits import TRACED_QUEUES_MAX
+from warren.management.views.bindings import properties_key
+from warren.metadata.definitions import json_value
+from warren.metadata.records import BindingRecord, arguments_octets
+from warren.model.message import Message
+from warren.queues.classic import ClassicQueue
+from warren.queues.foresight import foresee, lifetime_ms
+from warren.queues.reply import ReplyQueue
+from warren.routing.exchange import BY_CHANCE, BY_KEY, Binding, Exchange
+from warren.routing.tracing import Judged, Reached, Trace, Visit
+from warren.vhost.vhost import VirtualHost
+
+Facts: TypeAlias = dict[str, object]
+
+_REPLY = "direct reply"
+
+
+def is_shown(binding: Binding) -> bool:
+    """False for what stands for somebody's direct reply: whoever knows its name can answer in its place."""
+    return not isinstance(binding.destination, ReplyQueue)
+
+
+def trace_facts(vhost: VirtualHost, trace: Trace, message: Message, size: int) -> Facts:
+    """What is told of it: of many queues the first."""
+    reached = list(trace.queues.values())
+    return {
+        "keys": trace.keys,
+        "is_routed": bool(reached),
+        "queues": [_reached(vhost, one, message, size) for one in reached[:TRACED_QUEUES_MAX]],
+        "queues_total": len(reached),
+        "exchanges": [_visit(visit) for visit in trace.visits.values()],
+        "misses": [_judged(miss) | {"nearness": miss.verdict.nearness} for miss in trace.misses],
+        "misses_total": trace.missed,
+    }
+
+
+def _reached(vhost: VirtualHost, reached: Reached, message: Message, size: int) -> Facts:
+    facts: Facts = {
+        "is_certain": reached.is_certain,
+        "through": [_judged(judged) for judged in reached.through],
+        "bindings": reached.count,
+    }
+    queue = reached.queue
+    if not isinstance(queue, ClassicQueue):
+        return {"name": _REPLY, "outcome": "accepted", "reason": "a client that waits for a reply"} | facts
+    expiration = message.properties().expiration
+    expiration_ms = int(expiration) if expiration and expiration.isdecimal() else None
+    foresight = foresee(queue, size, expiration_ms)
+    return {
+        "name": queue.name,
+        **facts,
+        "outcome": foresight.fate.value,
+        "reason": foresight.reason,
+        "pushes_out": foresight.pushes_out,
+        "expires_after_ms": lifetime_ms(queue, expiration_ms),
+        "messages_ready": queue.message_count,
+        "consumers": queue.consumer_count,
+        "dead_letter": _dead_letter(vhost, queue) if foresight.is_dead_lettered else None,
+    }
+
+
+def _dead_letter(vhost: VirtualHost, queue: ClassicQueue) -> Facts | None:
+    """Where what dies in `queue` goes; with no routing key of its own, each message keeps what it has."""
+    settings = queue.settings
+    if settings.dead_letter_exchange is None:
+        return None
+    return {
+        "exchange": settings.dead_letter_exchange,
+        "routing_key": settings.dead_letter_routing_key,
+        "exists": settings.dead_letter_exchange in vhost.router.exchanges,
+    }
+
+
+def _visit(visit: Visit) -> Facts:
+    exchange = visit.exchange
+    before = visit.alternate_of or (visit.binding.source if visit.binding is not None else None)
+    return {
+        "name": exchange.name,
+        "type": exchange.type_name,
+        "internal": exchange.settings.internal,
+        "decides_by": {BY_KEY: "key", BY_CHANCE: "chance"}.get(exchange.decides, "properties"),
+        "bindings": exchange.bindings,
+        "matched": visit.matched,
+        "missed": visit.missed,
+        "from": None if before is None else before.name,
+        "is_alternate": visit.alternate_of is not None,
+        "alternate": visit.alternate,
+        "is_alternate_missing": visit.is_alternate_missing,
+    }
+
+
+def _judged(judged: Judged) -> Facts:
+    binding = judged.binding
+    destination = binding.destination
+    if not is_shown(binding):
+        # It is named only to who named it.
+        return {"reason": judged.verdict.reason, "chance": judged.verdict.chance}
+    name = str(getattr(destination, "name", ""))
+    is_to_queue = not isinstance(destination, Exchange)
+    # The metadata has it as a record; what lives has the same arguments, decoded.
+    arguments = dict(binding.arguments)
+    record = BindingRecord(
+        binding.source.name,
+        is_to_queue,
+        name,
+        binding.key,
+        arguments_octets(arguments),
+    )
+    return {
+        "source": record.source,
+        "destination": name,
+        "destination_type": record.destination_kind,
+        "binding_key": record.routing_key,
+        "arguments": json_value(arguments),
+        "properties_key": properties_key(record),
+        "routing_key": judged.routing_key,
+        "reason": judged.verdict.reason,
+        "chance": judged.verdict.chance,
+    }
