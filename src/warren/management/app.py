@@ -2,19 +2,23 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import cache
 from inspect import isawaitable
 
 from aiohttp import web
 
 from warren.errors import AmqpError
 from warren.limits import HTTP_BODY_SIZE_MAX
+from warren.management.api.documents import allow_document
 from warren.management.api.live import allow_live
 from warren.management.auth import admit
+from warren.management.describing import DESCRIBED, description_of
 from warren.management.interface import add_interface
 from warren.management.managed import ListenerView, Managed
+from warren.management.openapi import document
 from warren.management.prometheus.endpoints import detailed, metrics, per_object
 from warren.management.proposing import explained
-from warren.management.replies import Refused, not_found, options, refused
+from warren.management.replies import Refused, encoded, not_found, options, refused
 from warren.management.routes import ROUTES, Route
 from warren.transport.sockets import bind
 
@@ -74,6 +78,7 @@ def _app(node: Managed, protocol: str) -> web.Application:
         path = "/api" + route.path.replace("}", ":[^/]+}")
         for written in (path, f"{path}/"):
             app.router.add_route("*", written, responder)
+    allow_document(app, cache(lambda: encoded(document(ROUTES))))
     add_interface(app)
     return app
 
@@ -95,6 +100,7 @@ def _responder(node: Managed, route: Route) -> Responder:
         if handler is None:
             return web.Response(status=405, headers={"allow": ", ".join(route.methods)})
         admit(request, node, route.right_of(request.method))
+        request[DESCRIBED] = description_of(handler)
         answer = handler(request, node)
         return await answer if isawaitable(answer) else answer
 

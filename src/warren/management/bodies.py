@@ -1,8 +1,11 @@
 """What a request brings: JSON within bounds, whose wrong and missing fields are told in RabbitMQ's words."""
 
+from collections.abc import Container
+
 import msgspec
 from aiohttp import web
 
+from warren.management.describing import DESCRIBED, Description, required_of
 from warren.management.replies import bad_request
 
 # What a flag may be written as.
@@ -13,16 +16,20 @@ _LINE_LENGTH_MAX = 80
 class Fields:
     """The fields of a JSON object, read one by one."""
 
-    __slots__ = ("by_name",)
+    __slots__ = ("_described", "by_name")
 
-    def __init__(self, by_name: dict[str, object]) -> None:
+    def __init__(self, by_name: dict[str, object], described: Container[str] | None = None) -> None:
+        """None but those that are `described` are read."""
         self.by_name = by_name
+        self._described = described
 
     def __contains__(self, name: str) -> bool:
+        self._check(name)
         return name in self.by_name
 
     def get(self, name: str, default: object = None) -> object:
         """The field, whatever it is."""
+        self._check(name)
         return self.by_name.get(name, default)
 
     def require(self, *names: str) -> None:
@@ -35,14 +42,14 @@ class Fields:
 
     def text(self, name: str, default: str | None = None) -> str:
         """A field that is a string."""
-        value = self.by_name.get(name, default)
+        value = self.get(name, default)
         if not isinstance(value, str):
             raise bad_request(["not_string", value])
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """A field that is true or false, or says so."""
-        value = self.by_name.get(name, default)
+        value = self.get(name, default)
         flag = _FLAGS.get(value) if isinstance(value, bool | str) else None
         if flag is None:
             raise bad_request(["not_boolean", value])
@@ -50,7 +57,7 @@ class Fields:
 
     def integer(self, name: str) -> int:
         """A field that is a whole number, or says so."""
-        value = self.by_name.get(name)
+        value = self.get(name)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         if isinstance(value, str):
@@ -62,16 +69,22 @@ class Fields:
 
     def table(self, name: str) -> dict[str, object]:
         """A field that is an object; an empty list is one, too, as RabbitMQ writes them."""
-        value = self.by_name.get(name)
+        value = self.get(name)
         if value is None or value == [] or value == "":
             return {}
         if not isinstance(value, dict):
             raise bad_request(f"{name} is not an object")
         return value
 
+    def _check(self, name: str) -> None:
+        assert self._described is None or name in self._described, f"{name} is not described"
 
-async def read_fields(request: web.Request, *required: str) -> Fields:
-    """The body, which is a JSON object with at least the fields `required`; none at all is an empty one."""
+
+async def read_fields(request: web.Request, *required: str, is_checked: bool = True) -> Fields:
+    """The body, a JSON object with the fields that its description requires; none at all is an empty one.
+
+    Whoever has other words for a field that is not there says so, and checks.
+    """
     value = await read_json(request)
     if isinstance(value, str):
         raise bad_request(
@@ -79,8 +92,14 @@ async def read_fields(request: web.Request, *required: str) -> Fields:
         )
     if value is not None and not isinstance(value, dict):
         raise bad_request("not_json")
-    fields = Fields(value or {})
-    fields.require(*required)
+    said: Description = request[DESCRIBED]
+    if said.body is None:
+        fields = Fields(value or {})
+        fields.require(*required)
+        return fields
+    fields = Fields(value or {}, said.body.__annotations__)
+    if is_checked:
+        fields.require(*required_of(said.body))
     return fields
 
 

@@ -40,7 +40,12 @@ class Refused(Exception):
 
 def reply(body: object, status: int = 200) -> web.Response:
     """`body` as JSON."""
-    return web.Response(body=encoded(body), status=status, content_type=_JSON, headers=_HEADERS)
+    return reply_octets(encoded(body), status)
+
+
+def reply_octets(body: bytes, status: int = 200) -> web.Response:
+    """JSON that is written already."""
+    return web.Response(body=body, status=status, content_type=_JSON, headers=_HEADERS)
 
 
 def encoded(body: object) -> bytes:
@@ -55,7 +60,7 @@ async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.Stream
     """JSON that is there in parts, which may be large."""
     size = sum(map(len, parts))
     if size <= _WHOLE_SIZE_MAX:
-        return web.Response(body=b"".join(parts), content_type=_JSON, headers=_HEADERS)
+        return reply_octets(b"".join(parts))
     if WHOLE in request:
         return refused(413, "too_large", f"the answer has {size} octets: ask for a page of it")
     response = web.StreamResponse(headers=_HEADERS)

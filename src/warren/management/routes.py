@@ -17,6 +17,7 @@ from warren.management.api import (
     connections,
     declarations,
     definitions,
+    documents,
     exchanges,
     health,
     limits,
@@ -276,4 +277,5 @@ ROUTES: tuple[Route, ...] = (
     Route("/warren/queues/{vhost}/{queue}/messages", _get(peek.peek), Right.VHOST),
     Route("/warren/exchanges/{vhost}/{exchange}/route", {"POST": tracing.trace_route}, Right.VHOST),
     Route("/warren/live", _get(live.live), Right.USER),
+    Route("/warren/openapi.json", _get(documents.document), Right.ANYBODY),
 )

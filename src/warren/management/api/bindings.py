@@ -1,6 +1,7 @@
 """Bindings: lists of them, from both ends, and one by the key that stands for what is special about it."""
 
 from collections.abc import Iterable, Iterator
+from typing import TypedDict
 from urllib.parse import quote
 
 from aiohttp import web
@@ -9,11 +10,12 @@ from warren.management.api.declarations import arguments_of
 from warren.management.asking import asking, name_of
 from warren.management.auth import login_vhosts, user_of
 from warren.management.bodies import read_fields
+from warren.management.describing import ListQuery, OneQuery, Table, described
 from warren.management.listing import Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import ended, vhost_of
 from warren.management.replies import created, done, missing
-from warren.management.views.bindings import Bound, binding_facts, properties_key
+from warren.management.views.bindings import BindingShape, Bound, binding_facts, properties_key
 from warren.metadata.records import BindingRecord, arguments_octets
 from warren.metadata.vhosts import Vhost
 from warren.wire import methods
@@ -21,19 +23,29 @@ from warren.wire import methods
 _KINDS = {"q": True, "e": False}
 
 
+class BindingBody(TypedDict, total=False):
+    """What is special about a binding."""
+
+    routing_key: str
+    arguments: Table
+
+
+@described(query=ListQuery, gives=list[BindingShape])
 async def bindings(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those in all virtual hosts that the user may work in."""
+    """The bindings in all virtual hosts that the user may work in."""
     vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
     return await _reply(request, (bound for vhost in vhosts for bound in _all(vhost)))
 
 
+@described(query=ListQuery, gives=list[BindingShape])
 async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those in one virtual host."""
+    """The bindings in one virtual host."""
     return await _reply(request, _all(vhost_of(request, node)))
 
 
+@described(query=ListQuery, gives=list[BindingShape])
 async def to_queue(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those that lead to a queue."""
+    """The bindings that lead to a queue."""
     vhost, queue = vhost_of(request, node), request.match_info["queue"]
     if queue not in vhost.topology.queues:
         raise missing()
@@ -41,8 +53,9 @@ async def to_queue(request: web.Request, node: Managed) -> web.StreamResponse:
     return await _reply(request, _bound(vhost, found))
 
 
+@described(query=ListQuery, gives=list[BindingShape])
 async def from_exchange(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those that lead from an exchange."""
+    """The bindings that lead from an exchange."""
     vhost, name = vhost_of(request, node), name_of(request, "exchange")
     if name not in vhost.topology.exchanges:
         raise missing()
@@ -50,22 +63,25 @@ async def from_exchange(request: web.Request, node: Managed) -> web.StreamRespon
     return await _reply(request, _bound(vhost, found))
 
 
+@described(query=ListQuery, gives=list[BindingShape])
 async def to_exchange(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those that lead to an exchange."""
+    """The bindings that lead to an exchange."""
     vhost, name = vhost_of(request, node), name_of(request, "exchange")
     if name not in vhost.topology.exchanges:
         raise missing()
     return await _reply(request, _bound(vhost, vhost.topology.bindings_to_exchange(name)))
 
 
+@described(query=ListQuery, gives=list[BindingShape])
 async def between(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those that lead from one exchange to one destination."""
+    """The bindings that lead from one exchange to a queue (`q`) or to another exchange (`e`)."""
     vhost = vhost_of(request, node)
     return await _reply(request, _bound(vhost, _between(request, vhost)))
 
 
+@described(body=BindingBody, answers={201: None})
 async def bind(request: web.Request, node: Managed) -> web.StreamResponse:
-    """One more of them."""
+    """Bind a queue (`q`) or an exchange (`e`) to an exchange; `location` says the key of the binding."""
     asks = asking(request, node)
     fields = await read_fields(request)
     key, arguments = fields.text("routing_key", ""), arguments_of(fields)
@@ -90,14 +106,15 @@ async def bind(request: web.Request, node: Managed) -> web.StreamResponse:
     return created(f"{quote(destination, safe='')}/{quote(properties_key(record), safe='~')}")
 
 
+@described(query=OneQuery, gives=BindingShape)
 def binding(request: web.Request, node: Managed) -> web.StreamResponse:
-    """One of them."""
+    """One binding, by its `properties_key`."""
     vhost = vhost_of(request, node)
     return reply_one(request, binding_facts((vhost.name, _found(request, vhost))))
 
 
 async def unbind(request: web.Request, node: Managed) -> web.StreamResponse:
-    """One less."""
+    """Remove one binding, by its `properties_key`."""
     record = _found(request, vhost_of(request, node))
     asks = asking(request, node)
     key, arguments = record.routing_key, dict(record.arguments)

@@ -1,9 +1,12 @@
 """Making and deleting exchanges and queues, checked as on a channel."""
 
+from typing import Literal, TypedDict
+
 from aiohttp import web
 
 from warren.management.asking import Asking, asking, name_of
 from warren.management.bodies import Fields, read_fields
+from warren.management.describing import Flag, Table, described
 from warren.management.managed import Managed
 from warren.management.proposing import ended
 from warren.management.replies import bad_request, done, missing, put
@@ -14,6 +17,38 @@ from warren.wire.table import Value
 _TRUE = "true"
 
 
+class ExchangeBody(TypedDict, total=False):
+    """What an exchange is to be."""
+
+    type: str
+    passive: Flag
+    durable: Flag
+    auto_delete: Flag
+    internal: Flag
+    arguments: Table
+
+
+class QueueBody(TypedDict, total=False):
+    """What a queue is to be."""
+
+    node: str | None
+    passive: Flag
+    durable: Flag
+    auto_delete: Flag
+    arguments: Table
+
+
+class ActionBody(TypedDict):
+    """What a mirrored queue is to do."""
+
+    action: Literal["sync", "cancel_sync"]
+
+
+DeleteQuery = TypedDict("DeleteQuery", {"if-unused": bool}, total=False)
+DeleteQueueQuery = TypedDict("DeleteQueueQuery", {"if-unused": bool, "if-empty": bool}, total=False)
+
+
+@described(body=ExchangeBody)
 async def put_exchange(request: web.Request, node: Managed) -> web.StreamResponse:
     """Make sure that an exchange exists."""
     asks = asking(request, node)
@@ -35,6 +70,7 @@ async def put_exchange(request: web.Request, node: Managed) -> web.StreamRespons
     return put(is_new=is_new)
 
 
+@described(query=DeleteQuery)
 async def delete_exchange(request: web.Request, node: Managed) -> web.StreamResponse:
     """Delete an exchange, perhaps only if nothing is bound to it."""
     asks = asking(request, node)
@@ -46,6 +82,7 @@ async def delete_exchange(request: web.Request, node: Managed) -> web.StreamResp
     return done()
 
 
+@described(body=QueueBody)
 async def put_queue(request: web.Request, node: Managed) -> web.StreamResponse:
     """Make sure that a queue exists; never an exclusive one, as no connection would own it."""
     asks = asking(request, node)
@@ -65,6 +102,7 @@ async def put_queue(request: web.Request, node: Managed) -> web.StreamResponse:
     return put(is_new=is_new)
 
 
+@described(query=DeleteQueueQuery)
 async def delete_queue(request: web.Request, node: Managed) -> web.StreamResponse:
     """Delete a queue, perhaps only if it is empty, or nobody consumes from it."""
     asks = _asking_of_queue(request, node)
@@ -85,10 +123,11 @@ async def purge_queue(request: web.Request, node: Managed) -> web.StreamResponse
     return done()
 
 
+@described(body=ActionBody)
 async def act_on_queue(request: web.Request, node: Managed) -> web.StreamResponse:
     """What mirrored queues were told to do: nothing is left to be done."""
     _asking_of_queue(request, node)
-    action = (await read_fields(request, "action")).get("action")
+    action = (await read_fields(request)).get("action")
     if action not in ("sync", "cancel_sync"):
         raise bad_request(["unknown", action])
     return done()

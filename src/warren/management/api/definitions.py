@@ -8,11 +8,13 @@ import asyncio
 import logging
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Any
 
 from aiohttp import BodyPartReader, web
 
 from warren.limits import HTTP_BODY_SIZE_MAX, IMPORTED_AT_ONCE, LISTED_PER_TURN
 from warren.management.bodies import decode, read_octets
+from warren.management.describing import described
 from warren.management.managed import Managed
 from warren.management.proposing import vhost_of
 from warren.management.replies import Refused, bad_request, done, encoded, reply_in_parts
@@ -41,25 +43,29 @@ _TOPOLOGY = (DeclareExchange, DeclareQueue, Bind)
 _PRODUCT = {"product_name": PRODUCT, "product_version": COMPATIBLE_VERSION}
 
 
+@described(gives=dict[str, Any])
 async def definitions(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Everything."""
+    """Everything that exists, as one document that can be imported."""
     versions = {"rabbit_version": COMPATIBLE_VERSION, "rabbitmq_version": COMPATIBLE_VERSION, **_PRODUCT}
     return await _exported(request, versions, exported_sections(node.metadata))
 
 
+@described(gives=dict[str, Any])
 async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
-    """What is in one virtual host."""
+    """What exists in one virtual host, as a document."""
     vhost = node.metadata.vhost(request.match_info["vhost"])
     if vhost is None:
         raise bad_request("vhost_not_found")
     return await _exported(request, {"rabbit_version": COMPATIBLE_VERSION}, exported_vhost_sections(vhost))
 
 
+@described(body=dict[str, Any], answers={204: None, 303: None})
 async def post_definitions(request: web.Request, node: Managed) -> web.StreamResponse:
     """Have everything that a document says."""
     return await _import(request, node, None)
 
 
+@described(body=dict[str, Any], answers={204: None, 303: None})
 async def post_vhost_definitions(request: web.Request, node: Managed) -> web.StreamResponse:
     """Have what a document says of a virtual host, in this one."""
     return await _import(request, node, vhost_of(request, node).name)

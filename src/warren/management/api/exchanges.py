@@ -4,14 +4,24 @@ from aiohttp import web
 
 from warren.management.asking import name_of
 from warren.management.auth import login_vhosts, user_of
+from warren.management.describing import OneQuery, PageQuery, described, paged
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import vhost_of
 from warren.management.replies import missing
-from warren.management.views.exchanges import Named, exchange_facts
-from warren.management.views.stats import asked
+from warren.management.views.exchanges import ExchangeShape, Named, exchange_facts
+from warren.management.views.stats import SamplesQuery, asked
 
 
+class ExchangesQuery(PageQuery, SamplesQuery, total=False):
+    """How exchanges are listed."""
+
+
+class ExchangeQuery(OneQuery, SamplesQuery, total=False):
+    """How an exchange is shown."""
+
+
+@described(query=ExchangesQuery, gives=paged(ExchangeShape))
 async def exchanges(request: web.Request, node: Managed) -> web.StreamResponse:
     """The exchanges of all virtual hosts that the user may work in, or of one."""
     if "vhost" in request.match_info:
@@ -37,8 +47,9 @@ async def exchanges(request: web.Request, node: Managed) -> web.StreamResponse:
     return await reply_list(request, listing)
 
 
+@described(query=ExchangeQuery, gives=ExchangeShape)
 def exchange(request: web.Request, node: Managed) -> web.StreamResponse:
-    """One of them."""
+    """One exchange."""
     vhost = vhost_of(request, node)
     record = vhost.topology.exchanges.get(name_of(request, "exchange"))
     if record is None:

@@ -1,10 +1,12 @@
 """Health checks, as RabbitMQ 3.10.8 answers them: 200 with "ok", or 503 with what is wrong."""
 
 from datetime import UTC, datetime
+from typing import Literal, NotRequired, Required, TypedDict
 
 from aiohttp import web
 
 from warren.flow.alarms import Resource
+from warren.management.describing import described
 from warren.management.managed import Managed
 from warren.management.replies import failed, missing, refused, reply
 
@@ -24,16 +26,50 @@ _DAY_MS = 86_400_000
 _RESOURCES = {Resource.DISK: "disk space", Resource.MEMORY: "memory"}
 
 
+class HealthyShape(TypedDict, total=False):
+    """All is well."""
+
+    status: Required[Literal["ok"]]
+    reason: str
+    port: int
+    protocol: str
+
+
+class FailedShape(TypedDict, total=False):
+    """Something is not as it should be, and what."""
+
+    status: Required[Literal["failed"]]
+    reason: Required[str]
+    alarms: list[dict[str, str]]
+    missing: int | str
+    ports: list[int]
+    protocols: list[str]
+    expired: list[dict[str, str]]
+
+
+class NodeHealthShape(TypedDict):
+    """How a node is, in words."""
+
+    status: Literal["ok", "failed"]
+    reason: NotRequired[str]
+
+
+_described = described(gives=HealthyShape, answers={503: FailedShape})
+
+
+@_described
 def alarms(request: web.Request, node: Managed) -> web.Response:
     """Whether any alarm holds publishers up."""
     return _alarms(node, "There are alarms in effect in the cluster")
 
 
+@_described
 def local_alarms(request: web.Request, node: Managed) -> web.Response:
-    """The same, on this node."""
+    """Whether an alarm of this node holds publishers up."""
     return _alarms(node, "There are alarms in effect on the node")
 
 
+@_described
 def port_listener(request: web.Request, node: Managed) -> web.Response:
     """Whether something listens on a port."""
     written = request.match_info["port"]
@@ -46,6 +82,7 @@ def port_listener(request: web.Request, node: Managed) -> web.Response:
     return failed("No active listener", missing=port, ports=ports)
 
 
+@_described
 def protocol_listener(request: web.Request, node: Managed) -> web.Response:
     """Whether some listener speaks a protocol."""
     asked = request.match_info["protocol"]
@@ -56,6 +93,7 @@ def protocol_listener(request: web.Request, node: Managed) -> web.Response:
     return failed("No active listener", missing=asked, protocols=protocols)
 
 
+@_described
 def virtual_hosts(request: web.Request, node: Managed) -> web.Response:
     """Whether every virtual host that exists is alive."""
     down = _down(node)
@@ -64,11 +102,13 @@ def virtual_hosts(request: web.Request, node: Managed) -> web.Response:
     return reply({"status": "ok"})
 
 
+@_described
 def critical(request: web.Request, node: Managed) -> web.Response:
     """Whether this node may stop without a queue losing its majority: alone, there is none to lose."""
     return reply({"status": "ok", "reason": "single node cluster"})
 
 
+@_described
 def certificate_expiration(request: web.Request, node: Managed) -> web.Response:
     """Whether a certificate expires within so many days, weeks, months or years."""
     days = _DAYS.get(request.match_info["unit"])
@@ -95,6 +135,7 @@ def certificate_expiration(request: web.Request, node: Managed) -> web.Response:
     return failed("Certificates expiring", expired=expired) if expired else reply({"status": "ok"})
 
 
+@described(gives=NodeHealthShape)
 def node_health(request: web.Request, node: Managed) -> web.Response:
     """What RabbitMQ's old health check of a node found: alarms, and virtual hosts that are down."""
     if request.match_info.get("node", node.node_name) != node.node_name:

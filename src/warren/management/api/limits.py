@@ -1,11 +1,13 @@
 """How many connections and queues a virtual host may have, and how many connections and channels a user."""
 
 from collections.abc import Mapping
+from typing import TypedDict
 
 from aiohttp import web
 
 from warren.management.auth import user_of, visible_vhosts
 from warren.management.bodies import read_fields
+from warren.management.describing import ListQuery, described
 from warren.management.listing import Facts, Listing, reply_list
 from warren.management.managed import Managed
 from warren.management.proposing import propose, user_named, vhost_of
@@ -13,54 +15,80 @@ from warren.management.replies import bad_request, done
 from warren.metadata.commands import SetUserLimits, SetVhostLimits
 
 
+class LimitBody(TypedDict):
+    """How many: -1 is no limit."""
+
+    value: int
+
+
+class VhostLimitsShape(TypedDict, total=False):
+    """The limits of a virtual host."""
+
+    vhost: str
+    value: dict[str, int]
+
+
+class UserLimitsShape(TypedDict, total=False):
+    """The limits of a user."""
+
+    user: str
+    value: dict[str, int]
+
+
+@described(query=ListQuery, gives=list[VhostLimitsShape])
 async def vhost_limits(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those of every virtual host that the user may know of, and that has any."""
+    """The limits of every virtual host that the user may know of, and that has any."""
     vhosts = [node.metadata.vhosts.by_name[name] for name in visible_vhosts(node, user_of(request))]
     found = [_facts("vhost", vhost.name, vhost.limits) for vhost in vhosts if vhost.limits]
     return await reply_list(request, _listing(found, "vhost"))
 
 
+@described(query=ListQuery, gives=list[VhostLimitsShape])
 async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those of one virtual host."""
+    """The limits of one virtual host."""
     vhost = vhost_of(request, node)
     found = [_facts("vhost", vhost.name, vhost.limits)] if vhost.limits else []
     return await reply_list(request, _listing(found, "vhost"))
 
 
+@described(body=LimitBody, answers={204: None})
 async def put_vhost_limit(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Set one of a virtual host."""
+    """Set one limit of a virtual host: `max-connections` or `max-queues`."""
     vhost, name = vhost_of(request, node), request.match_info["name"]
-    value = (await read_fields(request, "value")).get("value")
+    value = (await read_fields(request)).get("value")
     await propose(node, SetVhostLimits(vhost=vhost.name, limits={**vhost.limits, name: value}))
     return done()
 
 
 async def delete_vhost_limit(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Lift one of a virtual host."""
+    """Lift one limit of a virtual host."""
     vhost = vhost_of(request, node)
     limits = _without(vhost.limits, request.match_info["name"])
     await propose(node, SetVhostLimits(vhost=vhost.name, limits=limits))
     return done()
 
 
+@described(query=ListQuery, gives=list[UserLimitsShape])
 async def user_limits(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those of every user who has any."""
+    """The limits of every user who has any."""
     found = [
         _facts("user", user.name, user.limits) for user in node.metadata.users.by_name.values() if user.limits
     ]
     return await reply_list(request, _listing(found, "user"))
 
 
+@described(query=ListQuery, gives=list[UserLimitsShape])
 async def of_user(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those of one user."""
+    """The limits of one user."""
     user = user_named(request, node)
     found = [_facts("user", user.name, user.limits)] if user.limits else []
     return await reply_list(request, _listing(found, "user"))
 
 
+@described(body=LimitBody, answers={204: None})
 async def put_user_limit(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Set one of a user."""
-    value = (await read_fields(request, "value")).get("value")
+    """Set one limit of a user: `max-connections` or `max-channels`."""
+    value = (await read_fields(request)).get("value")
     name = request.match_info["user"]
     user = node.metadata.users.by_name.get(name)
     if user is None:
@@ -71,7 +99,7 @@ async def put_user_limit(request: web.Request, node: Managed) -> web.StreamRespo
 
 
 async def delete_user_limit(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Lift one of a user."""
+    """Lift one limit of a user."""
     user = user_named(request, node)
     limits = _without(user.limits, request.match_info["name"])
     await propose(node, SetUserLimits(name=user.name, limits=limits))

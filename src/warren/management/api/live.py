@@ -7,12 +7,13 @@ Each is asked as the user who is signed in, with every right checked anew; only 
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from aiohttp import web
 from yarl import URL
 
 from warren.limits import LIVE_PATHS_MAX, LIVE_STREAMS_MAX
+from warren.management.describing import Description, described_as
 from warren.management.managed import Managed
 from warren.management.replies import WHOLE, bad_request, encoded, refused
 
@@ -34,12 +35,19 @@ _ASK: web.AppKey[Ask] = web.AppKey("ask")
 _STREAMS: web.AppKey[set[object]] = web.AppKey("streams")
 
 
+class LiveQuery(TypedDict):
+    """What is followed."""
+
+    path: list[str]
+
+
 def allow_live(app: web.Application, ask: Ask) -> None:
     """Have `app` follow what `ask` answers."""
     app[_ASK] = ask
     app[_STREAMS] = set()
 
 
+@described_as(Description(query=LiveQuery, answers={200: str}, answer_type="text/event-stream"))
 async def live(request: web.Request, node: Managed) -> web.StreamResponse:
     """The answers of each `path`, at once and every five seconds, until the client goes."""
     paths = request.query.getall("path", [])

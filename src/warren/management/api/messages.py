@@ -4,6 +4,7 @@ import asyncio
 import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from typing import Any, Literal, NotRequired, TypedDict
 
 from aiohttp import web
 
@@ -12,6 +13,7 @@ from warren.limits import HTTP_GOT_SIZE_MAX, HTTP_SAFE_S_MAX, LISTED_PER_TURN, N
 from warren.management.asking import Asking, asking, name_of
 from warren.management.auth import user_of
 from warren.management.bodies import Fields, read_fields
+from warren.management.describing import Table, described
 from warren.management.managed import Managed
 from warren.management.proposing import ended
 from warren.management.replies import Refused, bad_request, refused, reply
@@ -42,10 +44,54 @@ _SETTLE: dict[object, Callable[[ClassicQueue, Delivery], None]] = {
 _REQUEUE = ("ack_requeue_true", "reject_requeue_true")
 
 
+class PublishBody(TypedDict):
+    """A message."""
+
+    routing_key: str
+    properties: Table | list[Any]
+    payload: str
+    payload_encoding: Literal["string", "base64"]
+
+
+class PublishedShape(TypedDict):
+    """What became of a message."""
+
+    routed: bool
+
+
+class GetBody(TypedDict):
+    """Which messages, and what becomes of them."""
+
+    ackmode: Literal["ack_requeue_true", "reject_requeue_true", "ack_requeue_false", "reject_requeue_false"]
+    count: int | str
+    encoding: Literal["auto", "base64"]
+    truncate: NotRequired[int | str]
+
+
+class GotShape(TypedDict):
+    """A message of a queue."""
+
+    payload_bytes: int
+    redelivered: bool
+    exchange: str
+    routing_key: str
+    message_count: int
+    properties: Table | list[Any]
+    payload: str
+    payload_encoding: Literal["string", "base64"]
+
+
+class AliveShape(TypedDict):
+    """It works."""
+
+    status: Literal["ok"]
+
+
+@described(body=PublishBody, gives=PublishedShape)
 async def publish_message(request: web.Request, node: Managed) -> web.StreamResponse:
     """Publish one message; whether a queue has it, and has it safely."""
     asks = asking(request, node)
-    fields = await read_fields(request, "routing_key", "properties", "payload", "payload_encoding")
+    fields = await read_fields(request)
     body, properties = _payload(fields), properties_of(fields)
     key = fields.text("routing_key")
     if len(key.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
@@ -58,10 +104,11 @@ async def publish_message(request: web.Request, node: Managed) -> web.StreamResp
     return reply({"routed": is_routed})
 
 
+@described(body=GetBody, gives=list[GotShape])
 async def get_messages(request: web.Request, node: Managed) -> web.StreamResponse:
     """The first messages of a queue, which go back to where they were, or are gone."""
     asks = asking(request, node)
-    fields = await read_fields(request, "ackmode", "count", "encoding")
+    fields = await read_fields(request)
     mode, count, encoding = fields.get("ackmode"), fields.integer("count"), fields.get("encoding")
     if not isinstance(mode, str) or mode not in _SETTLE:
         raise bad_request(["unknown_ackmode", mode])
@@ -75,6 +122,7 @@ async def get_messages(request: web.Request, node: Managed) -> web.StreamRespons
     return reply(got)
 
 
+@described(gives=AliveShape)
 async def aliveness(request: web.Request, node: Managed) -> web.StreamResponse:
     """Whether a message gets through the virtual host: declared, published and got."""
     asks = asking(request, node)

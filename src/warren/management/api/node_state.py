@@ -1,9 +1,12 @@
 """What RabbitMQ's tools ask a node about itself, apart from how it is and what it counts."""
 
+from typing import Any, TypedDict
+
 from aiohttp import web
 
 from warren.management.auth import check_credentials
 from warren.management.bodies import read_octets
+from warren.management.describing import Description, ListQuery, Refusal, described, described_as
 from warren.management.listing import Facts, Listing, reply_list
 from warren.management.managed import Managed
 from warren.management.replies import bad_request, done, missing, reply
@@ -23,32 +26,72 @@ _FLAGS = {
 }
 
 
+class FlagShape(TypedDict, total=False):
+    """Something that tools look for before they use it."""
+
+    name: str
+    desc: str
+    doc_url: str
+    state: str
+    stability: str
+    provided_by: str
+
+
+class AuthShape(TypedDict):
+    """How an interface is to log in."""
+
+    enable_uaa: bool
+    uaa_client_id: str
+    uaa_location: str
+
+
+class AttemptsShape(TypedDict, total=False):
+    """How often somebody tried to log in."""
+
+    protocol: str
+    auth_attempts: int
+    auth_attempts_failed: int
+    auth_attempts_succeeded: int
+
+
+class LoginBody(TypedDict):
+    """A form."""
+
+    username: str
+    password: str
+
+
+@described(query=ListQuery, gives=list[FlagShape])
 async def feature_flags(request: web.Request, node: Managed) -> web.StreamResponse:
-    """All of them: nothing here is switched on later than it is there."""
+    """All feature flags: nothing here is switched on later than it is there."""
     listing: Listing[str] = Listing(
         records=_FLAGS, view=_flag, columns={"name": lambda name: name}, sorts=("name",)
     )
     return await reply_list(request, listing)
 
 
+@described(answers={204: None})
 def enable_feature_flag(request: web.Request, node: Managed) -> web.StreamResponse:
-    """What is there is switched on already."""
+    """Enable a feature flag: what is there is enabled already."""
     name = request.match_info["name"]
     if name not in _FLAGS or not _FLAGS[name][1]:
         raise bad_request("unsupported")
     return done()
 
 
+@described(gives=list[dict[str, Any]])
 def extensions(request: web.Request, node: Managed) -> web.StreamResponse:
     """What RabbitMQ's own interface would load beside itself."""
     return reply([{"javascript": "dispatcher.js"}])
 
 
+@described(gives=AuthShape)
 def auth(request: web.Request, node: Managed) -> web.StreamResponse:
     """How an interface is to log in: by name and password."""
     return reply({"enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
 
 
+@described(query=ListQuery, gives=list[AttemptsShape])
 async def attempts(request: web.Request, node: Managed) -> web.StreamResponse:
     """How often somebody tried to log in, by protocol."""
     _check_node(request, node)
@@ -61,6 +104,7 @@ async def attempts(request: web.Request, node: Managed) -> web.StreamResponse:
     return await reply_list(request, listing)
 
 
+@described(gives=list[AttemptsShape])
 def attempts_by_source(request: web.Request, node: Managed) -> web.StreamResponse:
     """The same by user and address, which is not counted; nor is it in RabbitMQ unless it is told to."""
     _check_node(request, node)
@@ -86,6 +130,13 @@ def reset(request: web.Request, node: Managed) -> web.StreamResponse:
     return done()
 
 
+@described_as(
+    Description(
+        body=LoginBody,
+        body_type="application/x-www-form-urlencoded",
+        answers={200: str, 401: Refusal},
+    )
+)
 async def login(request: web.Request, node: Managed) -> web.StreamResponse:
     """Whether a name and a password are right; no cookie holds them, as RabbitMQ's would."""
     await read_octets(request)

@@ -1,8 +1,11 @@
 """The node at a glance, and who is asking."""
 
+from typing import TypedDict
+
 from aiohttp import web
 
 from warren.management.auth import user_of
+from warren.management.describing import described
 from warren.management.listing import reply_one
 from warren.management.managed import Managed
 from warren.management.replies import reply
@@ -10,8 +13,16 @@ from warren.management.views.overview import overview_facts
 from warren.management.views.stats import asked
 
 
+class WhoShape(TypedDict):
+    """A user."""
+
+    name: str
+    tags: list[str]
+
+
+@described(gives=WhoShape)
 def who_am_i(request: web.Request, node: Managed) -> web.Response:
-    """The user's name and tags."""
+    """The name and the tags of who asks."""
     user = user_of(request)
     return reply({"name": user.name, "tags": list(user.tags)})
 

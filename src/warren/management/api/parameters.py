@@ -1,11 +1,13 @@
 """Parameters: what plugins and operators keep under a component and a name, and those of the whole broker."""
 
 from collections.abc import Iterator
+from typing import Any, TypedDict
 
 from aiohttp import web
 
 from warren.management.auth import login_vhosts, user_of
 from warren.management.bodies import read_fields
+from warren.management.describing import ListQuery, OneQuery, described
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import escaped, propose_checked, vhost_of
@@ -22,28 +24,54 @@ from warren.metadata.validation import failed
 from warren.metadata.vhosts import Vhost
 
 
+class ParameterBody(TypedDict):
+    """What a parameter says."""
+
+    value: Any
+
+
+class ParameterShape(TypedDict, total=False):
+    """A parameter."""
+
+    component: str
+    vhost: str
+    name: str
+    value: Any
+
+
+class GlobalParameterShape(TypedDict, total=False):
+    """A parameter of the whole broker."""
+
+    name: str
+    value: Any
+
+
+@described(query=ListQuery, gives=list[ParameterShape])
 async def parameters(request: web.Request, node: Managed) -> web.StreamResponse:
-    """All, or those of one component, in all virtual hosts that the user may work in."""
+    """All parameters, or those of one component, in all virtual hosts that the user may work in."""
     vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
     component = request.match_info.get("component")
     return await _reply(request, [entry for vhost in vhosts for entry in _of(vhost, component)])
 
 
+@described(query=ListQuery, gives=list[ParameterShape])
 async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those of one component in one virtual host."""
+    """The parameters of one component in one virtual host."""
     return await _reply(request, list(_of(vhost_of(request, node), request.match_info["component"])))
 
 
+@described(query=OneQuery, gives=ParameterShape)
 async def parameter(request: web.Request, node: Managed) -> web.StreamResponse:
-    """One of them."""
+    """One parameter."""
     return reply_one(request, _found(request, vhost_of(request, node)))
 
 
+@described(body=ParameterBody)
 async def put_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Set one."""
+    """Set a parameter."""
     vhost = vhost_of(request, node)
     component, name = request.match_info["component"], request.match_info["name"]
-    fields = await read_fields(request, "value")
+    fields = await read_fields(request)
     if component == POLICY:
         raise bad_request("policies may not be set using this method")
     errors = shovel_errors(name, fields.get("value")) if component == SHOVEL else []
@@ -56,7 +84,7 @@ async def put_parameter(request: web.Request, node: Managed) -> web.StreamRespon
 
 
 async def delete_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Remove one."""
+    """Remove a parameter."""
     vhost = vhost_of(request, node)
     _found(request, vhost)
     component, name = request.match_info["component"], request.match_info["name"]
@@ -64,31 +92,34 @@ async def delete_parameter(request: web.Request, node: Managed) -> web.StreamRes
     return done()
 
 
+@described(query=ListQuery, gives=list[GlobalParameterShape])
 async def global_parameters(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those of the broker."""
+    """The parameters of the whole broker."""
     found = [
         {"name": name, "value": value} for name, value in node.metadata.global_parameters.by_name.items()
     ]
     return await reply_list(request, _listing(found, ("name",)))
 
 
+@described(query=OneQuery, gives=GlobalParameterShape)
 async def global_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
-    """One of those."""
+    """One parameter of the whole broker."""
     name = _global_name(request, node)
     return reply_one(request, {"name": name, "value": node.metadata.global_parameters.by_name[name]})
 
 
+@described(body=ParameterBody)
 async def put_global_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Set one of those."""
+    """Set a parameter of the whole broker."""
     name = request.match_info["name"]
-    fields = await read_fields(request, "value")
+    fields = await read_fields(request)
     is_new = name not in node.metadata.global_parameters.by_name
     await propose_checked(node, SetGlobalParameter(name=name, value=fields.get("value")))
     return put(is_new=is_new)
 
 
 async def delete_global_parameter(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Remove one of those."""
+    """Remove a parameter of the whole broker."""
     await propose_checked(node, ClearGlobalParameter(name=_global_name(request, node)))
     return done()
 

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Required, TypedDict
 
 from aiohttp import web
 
 from warren.limits import HTTP_GOT_SIZE_MAX, LISTED_PER_TURN, PEEKED_MAX, PEEKED_PER_REQUEST_MAX
 from warren.management.api.messages import encoded_body, readable_queue, shown_properties
 from warren.management.asking import asking
+from warren.management.describing import Table, described, meant
 from warren.management.managed import Managed
 from warren.management.matching import Condition, ConditionError, conditions
 from warren.management.replies import bad_request, reply
@@ -21,6 +23,57 @@ _COUNT = 50
 _TRUNCATE = 50_000
 _READY = "ready"
 _UNACKNOWLEDGED = "unacknowledged"
+
+
+PeekQuery = TypedDict(
+    "PeekQuery",
+    {
+        "state": Literal["ready", "unacknowledged"],
+        "from": Annotated[int, meant("A place: `next` of an earlier answer")],
+        "count": Annotated[int, meant("How many at most")],
+        "truncate": Annotated[int, meant("Octets of each body that are shown")],
+        "match": Annotated[list[str], meant("Conditions, all of which must hold: `routing_key=orders`")],
+    },
+    total=False,
+)
+
+
+class HolderShape(TypedDict):
+    """Who has a message that is not settled."""
+
+    connection: str
+    channel: int
+    consumer_tag: str | None
+    delivery_tag: int
+    user: str | None
+
+
+class PeekedShape(TypedDict, total=False):
+    """A message where it is."""
+
+    exchange: Required[str]
+    routing_key: Required[str]
+    properties: Required[Table | list[Any]]
+    payload: Required[str]
+    payload_encoding: Required[Literal["string", "base64"]]
+    payload_bytes: Required[int]
+    is_truncated: Required[bool]
+    is_persistent: Required[bool]
+    published_at: Required[int]
+    age_ms: Required[int]
+    state: Required[Literal["ready", "unacknowledged"]]
+    place: Required[int]
+    attempts: Required[int]
+    held_for_ms: int | None
+    holder: HolderShape
+
+
+class PeekShape(TypedDict):
+    """Some messages, and where to go on."""
+
+    messages: list[PeekedShape]
+    next: int | None
+    examined: int
 
 
 @dataclass(slots=True)
@@ -54,6 +107,7 @@ class _Look:
             self.found.append(_view(message, self.truncate, self.now) | more)
 
 
+@described(query=PeekQuery, gives=PeekShape)
 async def peek(request: web.Request, node: Managed) -> web.StreamResponse:
     """Some messages of a queue, in order, and from which place on to go on looking: null at its end.
 

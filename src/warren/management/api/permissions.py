@@ -1,10 +1,12 @@
 """What users may do in virtual hosts, and which topics they are restricted to."""
 
 from collections.abc import Callable
+from typing import TypedDict
 
 from aiohttp import web
 
 from warren.management.bodies import read_fields
+from warren.management.describing import ListQuery, OneQuery, described
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import check_pattern, propose, user_named, vhost_of
@@ -25,25 +27,69 @@ Choice = Callable[[str, str], bool]
 _Topic = tuple[str, str, str, TopicPermission]
 
 
+class PermissionBody(TypedDict):
+    """Patterns of the names of what may be configured, written to and read from."""
+
+    configure: str
+    write: str
+    read: str
+
+
+class TopicPermissionBody(TypedDict):
+    """Patterns of the routing keys that may be published with and bound with, to an exchange."""
+
+    exchange: str
+    write: str
+    read: str
+
+
+class PermissionShape(TypedDict, total=False):
+    """What a user may do in a virtual host."""
+
+    user: str
+    vhost: str
+    configure: str
+    write: str
+    read: str
+
+
+class TopicPermissionShape(TypedDict, total=False):
+    """The topics of an exchange that a user is restricted to."""
+
+    user: str
+    vhost: str
+    exchange: str
+    write: str
+    read: str
+
+
+_permissions = described(query=ListQuery, gives=list[PermissionShape])
+_topics = described(query=ListQuery, gives=list[TopicPermissionShape])
+
+
+@_permissions
 async def permissions(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Everybody's, everywhere."""
+    """Everybody's permissions, everywhere."""
     return await permissions_of(request, node, _any)
 
 
+@_permissions
 async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Everybody's in one virtual host."""
+    """Everybody's permissions in one virtual host."""
     name = vhost_of(request, node).name
     return await permissions_of(request, node, lambda _, vhost: vhost == name)
 
 
+@_topics
 async def topics_of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Everybody's topics in one virtual host."""
+    """Everybody's topic permissions in one virtual host."""
     name = vhost_of(request, node).name
     return await topic_permissions_of(request, node, lambda _, vhost: vhost == name)
 
 
+@described(query=OneQuery, gives=PermissionShape)
 def permission(request: web.Request, node: Managed) -> web.StreamResponse:
-    """One user's in one virtual host."""
+    """One user's permissions in one virtual host."""
     key = _key(request, node)
     found = node.metadata.permissions.by_user_and_vhost.get(key)
     if found is None:
@@ -51,9 +97,10 @@ def permission(request: web.Request, node: Managed) -> web.StreamResponse:
     return reply_one(request, _permission((key, found)))
 
 
+@described(body=PermissionBody)
 async def put_permission(request: web.Request, node: Managed) -> web.StreamResponse:
     """Let a user into a virtual host."""
-    fields = await read_fields(request, "configure", "write", "read")
+    fields = await read_fields(request)
     user, vhost = request.match_info["user"], request.match_info["vhost"]
     patterns = {name: fields.text(name) for name in ("configure", "write", "read")}
     for pattern in patterns.values():
@@ -72,11 +119,13 @@ async def delete_permission(request: web.Request, node: Managed) -> web.StreamRe
     return done()
 
 
+@_topics
 async def topic_permissions(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Everybody's topics, everywhere."""
+    """Everybody's topic permissions, everywhere."""
     return await topic_permissions_of(request, node, _any)
 
 
+@_topics
 async def topic_permission(request: web.Request, node: Managed) -> web.StreamResponse:
     """One user's topics in one virtual host, of every exchange: RabbitMQ shows all, also if one is named."""
     key = _key(request, node)
@@ -85,9 +134,10 @@ async def topic_permission(request: web.Request, node: Managed) -> web.StreamRes
     return await topic_permissions_of(request, node, lambda *found: found == key)
 
 
+@described(body=TopicPermissionBody)
 async def put_topic_permission(request: web.Request, node: Managed) -> web.StreamResponse:
     """Restrict a user of one exchange to topics."""
-    fields = await read_fields(request, "exchange", "write", "read")
+    fields = await read_fields(request)
     user, vhost = request.match_info["user"], request.match_info["vhost"]
     patterns = {name: fields.text(name) for name in ("write", "read")}
     for pattern in patterns.values():

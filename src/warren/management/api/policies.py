@@ -1,11 +1,13 @@
 """Policies, and those of operators: the same, apart from who may set them and what they may say."""
 
 from collections.abc import Iterator
+from typing import Literal, NotRequired, TypedDict
 
 from aiohttp import web
 
 from warren.management.auth import login_vhosts, user_of
 from warren.management.bodies import read_fields
+from warren.management.describing import ListQuery, OneQuery, Table, described
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import propose_checked, vhost_of
@@ -18,30 +20,50 @@ from warren.metadata.vhosts import Vhost
 _Named = tuple[str, Policy]
 
 
+PolicyBody = TypedDict(
+    "PolicyBody",
+    {
+        "pattern": str,
+        "definition": Table,
+        "priority": NotRequired[int | None],
+        "apply-to": NotRequired[Literal["all", "queues", "exchanges"] | None],
+    },
+)
+PolicyShape = TypedDict(
+    "PolicyShape",
+    {"vhost": str, "name": str, "pattern": str, "apply-to": str, "definition": Table, "priority": int},
+    total=False,
+)
+
+
 class PolicyHandlers:
     """What answers for policies, or for those of operators."""
 
     def __init__(self, *, is_operator: bool) -> None:
         self._is_operator = is_operator
 
+    @described(query=ListQuery, gives=list[PolicyShape])
     async def all(self, request: web.Request, node: Managed) -> web.StreamResponse:
-        """Those in all virtual hosts that the user may work in."""
+        """The policies in all virtual hosts that the user may work in."""
         vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
         return await _reply(request, [named for vhost in vhosts for named in self._of(vhost)])
 
+    @described(query=ListQuery, gives=list[PolicyShape])
     async def of_vhost(self, request: web.Request, node: Managed) -> web.StreamResponse:
-        """Those in one virtual host."""
+        """The policies in one virtual host."""
         return await _reply(request, list(self._of(vhost_of(request, node))))
 
+    @described(query=OneQuery, gives=PolicyShape)
     async def one(self, request: web.Request, node: Managed) -> web.StreamResponse:
-        """One of them."""
+        """One policy."""
         vhost = vhost_of(request, node)
         return reply_one(request, _facts((vhost.name, self._found(request, vhost))))
 
+    @described(body=PolicyBody)
     async def put(self, request: web.Request, node: Managed) -> web.StreamResponse:
-        """Create or replace one."""
+        """Create or replace a policy."""
         vhost, name = vhost_of(request, node), request.match_info["name"]
-        fields = await read_fields(request, "pattern", "definition")
+        fields = await read_fields(request)
         is_new = name not in self._by_name(vhost)
         command = SetPolicy(
             vhost=vhost.name,
@@ -56,7 +78,7 @@ class PolicyHandlers:
         return put(is_new=is_new)
 
     async def delete(self, request: web.Request, node: Managed) -> web.StreamResponse:
-        """Remove one."""
+        """Remove a policy."""
         vhost = vhost_of(request, node)
         name = self._found(request, vhost).name
         await propose_checked(node, ClearPolicy(vhost=vhost.name, name=name, is_operator=self._is_operator))

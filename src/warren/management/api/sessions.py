@@ -1,20 +1,31 @@
 """Signing in to the web interface, and out again."""
 
+from typing import TypedDict
+
 from aiohttp import web
 
 from warren.management.auth import check_credentials
 from warren.management.bodies import read_fields
+from warren.management.describing import Refusal, described
 from warren.management.managed import Managed
 from warren.management.replies import Refused, done, refused
 from warren.management.sessions import MARK
 
 
+class SignInBody(TypedDict):
+    """Who it is."""
+
+    username: str
+    password: str
+
+
+@described(body=SignInBody, answers={204: None, 401: Refusal, 403: Refusal})
 async def sign_in(request: web.Request, node: Managed) -> web.Response:
     """Begin a session for the user whose name and password are sent."""
     if MARK not in request.headers:
         # A form of another site could sign somebody in as somebody else.
         return refused(403, "forbidden", f"sessions are for the web interface, which sends '{MARK}'")
-    fields = await read_fields(request, "username", "password")
+    fields = await read_fields(request)
     credentials = f"{fields.text('username')}:{fields.text('password')}"
     try:
         user = check_credentials(request, node, credentials.encode("utf-8", "surrogatepass"))

@@ -2,12 +2,19 @@
 
 from base64 import b64decode
 from binascii import Error as Base64Error
+from typing import Required, TypedDict
 
 from aiohttp import web
 
 from warren.access.passwords import ALGORITHMS
-from warren.management.api.permissions import permissions_of, topic_permissions_of
+from warren.management.api.permissions import (
+    PermissionShape,
+    TopicPermissionShape,
+    permissions_of,
+    topic_permissions_of,
+)
 from warren.management.bodies import Fields, read_fields
+from warren.management.describing import ListQuery, OneQuery, described
 from warren.management.listing import Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import propose, user_named
@@ -18,27 +25,59 @@ from warren.metadata.definitions_import import DEFAULT_HASHING
 from warren.metadata.users import User
 
 
+class UserBody(TypedDict, total=False):
+    """What a user is to be; without a password and its hash nobody gets in with one."""
+
+    tags: Required[str | list[str]]
+    password: str
+    password_hash: str
+    hashing_algorithm: str
+
+
+class UsersBody(TypedDict):
+    """Names of users."""
+
+    users: list[str]
+
+
+class UserShape(TypedDict, total=False):
+    """A user."""
+
+    name: str
+    password_hash: str
+    hashing_algorithm: str
+    tags: list[str]
+    limits: dict[str, int]
+
+
+_users = described(query=ListQuery, gives=list[UserShape])
+
+
+@_users
 async def users(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Everybody."""
+    """All users."""
     return await reply_list(request, _listing(list(node.metadata.users.by_name.values())))
 
 
+@_users
 async def without_permissions(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Everybody who may enter no virtual host."""
+    """The users who may enter no virtual host."""
     permitted = {user for user, _ in node.metadata.permissions.by_user_and_vhost}
     found = [user for user in node.metadata.users.by_name.values() if user.name not in permitted]
     return await reply_list(request, _listing(found))
 
 
+@described(query=OneQuery, gives=UserShape)
 def user(request: web.Request, node: Managed) -> web.StreamResponse:
     """One user."""
     return reply_one(request, user_entry(user_named(request, node)))
 
 
+@described(body=UserBody)
 async def put_user(request: web.Request, node: Managed) -> web.StreamResponse:
     """Create a user, or replace password and tags."""
     name = request.match_info["user"]
-    fields = await read_fields(request)
+    fields = await read_fields(request, is_checked=False)
     if "tags" not in fields:
         raise bad_request("tags_not_present")
     if "password" in fields and "password_hash" in fields:
@@ -58,9 +97,10 @@ async def delete_user(request: web.Request, node: Managed) -> web.StreamResponse
     return done()
 
 
+@described(body=UsersBody)
 async def delete_users(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Remove many; those that there are, if some are not."""
-    fields = await read_fields(request, "users")
+    """Remove many users; those that there are, if some are not."""
+    fields = await read_fields(request)
     names = fields.get("users")
     if not isinstance(names, list):
         raise bad_request(["not_list", names])
@@ -75,12 +115,14 @@ async def delete_users(request: web.Request, node: Managed) -> web.StreamRespons
     return done()
 
 
+@described(query=ListQuery, gives=list[PermissionShape])
 async def permissions(request: web.Request, node: Managed) -> web.StreamResponse:
     """What one user may do anywhere."""
     name = user_named(request, node).name
     return await permissions_of(request, node, lambda user, _: user == name)
 
 
+@described(query=ListQuery, gives=list[TopicPermissionShape])
 async def topic_permissions(request: web.Request, node: Managed) -> web.StreamResponse:
     """The topics that one user is restricted to anywhere."""
     name = user_named(request, node).name

@@ -3,9 +3,10 @@
 import re
 from base64 import urlsafe_b64encode
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 from urllib.parse import quote_plus
 
+from warren.management.describing import Table
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord
 
@@ -16,6 +17,18 @@ Bound: TypeAlias = tuple[str, BindingRecord]
 
 # Of the hash that stands for arguments: nobody binds so often that two are equal.
 _HASH_OCTETS = 9
+
+
+class BindingShape(TypedDict, total=False):
+    """A binding."""
+
+    source: str
+    vhost: str
+    destination: str
+    destination_type: str
+    routing_key: str
+    arguments: Table
+    properties_key: str
 
 
 def binding_facts(bound: Bound) -> dict[str, object]:

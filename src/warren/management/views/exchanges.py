@@ -1,17 +1,44 @@
 """An exchange as RabbitMQ shows it."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
+from warren.management.describing import Table
 from warren.management.listing import Facts
 from warren.management.managed import Managed
 from warren.management.samples import EXCHANGE_COLUMNS, exchange_row, series_of
-from warren.management.views.stats import Asked, with_rates
+from warren.management.views.stats import Asked, DetailsShape, with_rates
 from warren.metadata.definitions import json_value
 from warren.metadata.records import ExchangeRecord
 from warren.routing.exchange import Exchange
 
 # A virtual host, and an exchange in it.
 Named: TypeAlias = tuple[str, ExchangeRecord]
+
+
+class ExchangeShape(TypedDict, total=False):
+    """An exchange."""
+
+    name: str
+    vhost: str
+    type: str
+    durable: bool
+    auto_delete: bool
+    internal: bool
+    arguments: Table
+    policy: str
+    user_who_performed_action: str
+    message_stats: "ExchangeStatsShape"
+    incoming: list[Any]
+    outgoing: list[Any]
+
+
+class ExchangeStatsShape(TypedDict):
+    """What went through an exchange."""
+
+    publish_in: int
+    publish_in_details: DetailsShape
+    publish_out: int
+    publish_out_details: DetailsShape
 
 
 def live_exchange(node: Managed, named: Named) -> Exchange | None:

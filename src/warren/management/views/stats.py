@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Required, TypedDict
 
 from aiohttp import web
 
@@ -23,6 +24,35 @@ GARBAGE_COLLECTION: Facts = {
 }
 # A group of counters is shown from the first that counts.
 _GROUPS = (frozenset(("publish", *PUBLISHED)), frozenset(DELIVERED), frozenset(DISK))
+
+
+class SamplesQuery(TypedDict, total=False):
+    """Of how many seconds samples are shown, and how far apart: of lengths, messages, octets, the node."""
+
+    lengths_age: int
+    lengths_incr: int
+    msg_rates_age: int
+    msg_rates_incr: int
+    data_rates_age: int
+    data_rates_incr: int
+    node_stats_age: int
+    node_stats_incr: int
+
+
+class SampleShape(TypedDict):
+    """What a number was."""
+
+    sample: int
+    timestamp: int
+
+
+class DetailsShape(TypedDict, total=False):
+    """What a number does."""
+
+    rate: Required[float]
+    samples: list[SampleShape]
+    avg: float
+    avg_rate: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,22 @@
+"""`warren openapi`: writes the document of the HTTP API."""
+
+from typing import BinaryIO
+
+import click
+import msgspec
+
+from warren.management.openapi import document
+from warren.management.routes import ROUTES
+
+
+@click.command()
+@click.option(
+    "--output", "-o", metavar="FILE", type=click.File("wb"), default="-", help="[default: standard output]"
+)
+def openapi(output: BinaryIO) -> None:
+    """Write what the HTTP API takes and gives, as OpenAPI 3.1; no broker is asked.
+
+    A running one has the same at /api/warren/openapi.json.
+    """
+    written = msgspec.json.encode(document(ROUTES))
+    output.write(msgspec.json.format(written) + b"\n")

@@ -1,0 +1,129 @@
+"""What is said of a handler beside it: the query and the body that it takes, and what it answers.
+
+The document of the API is made of this, and so is what a handler reads: a field of a body that is not
+described cannot be read, and a test holds the answers of every route against their shapes. What follows
+from the route itself, as its path, its right and its refusals, is not said again.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeAlias, TypedDict, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+H = TypeVar("H", bound=Callable[..., object])
+
+# A TypedDict, or another type whose values are JSON; None for no body at all.
+Shape: TypeAlias = Any
+
+# Where a request keeps the description of what answers it.
+DESCRIBED = "described"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What a handler takes, and gives."""
+
+    # TypedDicts of the parameters of the query, and of the fields of the body.
+    query: Shape = None
+    body: Shape = None
+    # How the body is sent, if not as JSON.
+    body_type: str = "application/json"
+    # By status, where it is another than the method has anyway.
+    answers: Mapping[int, Shape] | None = None
+    answer_type: str = "application/json"
+
+
+def meant(words: str) -> msgspec.Meta:
+    """For Annotated: what a field or a parameter means."""
+    return msgspec.Meta(description=words)
+
+
+# True or false, or a string that says so.
+Flag: TypeAlias = bool | str
+Table: TypeAlias = dict[str, Any]
+
+
+class ListQuery(TypedDict, total=False):
+    """What every list knows."""
+
+    columns: Annotated[str, meant("Fields that are shown: `name,arguments.x-max-length`")]
+    sort: Annotated[str, meant("What it is sorted by: a field, or one in another: `message_stats.publish`")]
+    sort_reverse: Annotated[bool, meant("The other way round")]
+
+
+class PageQuery(ListQuery, total=False):
+    """What a list with pages knows."""
+
+    page: Annotated[int, meant("From 1 on: a page, inside an object that counts, in place of the whole list")]
+    page_size: Annotated[int, meant("100 unless it is said")]
+    name: Annotated[str, meant("What names have in them; only with `page`")]
+    use_regex: Annotated[bool, meant("`name` is a regular expression")]
+
+
+class OneQuery(TypedDict, total=False):
+    """What is known where one object is shown."""
+
+    columns: Annotated[str, meant("Fields that are shown: `name,arguments.x-max-length`")]
+
+
+class Page(TypedDict, Generic[T]):
+    """A page of a list, and how many there are."""
+
+    filtered_count: int
+    item_count: int
+    items: list[T]
+    page: int
+    page_count: int
+    page_size: int
+    total_count: int
+
+
+class Refusal(TypedDict):
+    """Why a request was not obeyed."""
+
+    error: str
+    reason: Any
+
+
+_NOTHING = Description()
+_by_handler: dict[object, Description] = {}
+
+
+def paged(shape: Shape) -> Shape:
+    """A list of such, or a page of it."""
+    return list[shape] | Page[shape]
+
+
+def described(
+    *,
+    query: Shape = None,
+    body: Shape = None,
+    gives: Shape = None,
+    answers: Mapping[int, Shape] | None = None,
+) -> Callable[[H], H]:
+    """Say what a handler takes and gives; `gives` is short for `answers` with 200."""
+    if gives is not None:
+        answers = {200: gives, **(answers or {})}
+    return described_as(Description(query=query, body=body, answers=answers))
+
+
+def described_as(description: Description) -> Callable[[H], H]:
+    """The same, in full."""
+
+    def note(handler: H) -> H:
+        _by_handler[handler] = description
+        return handler
+
+    return note
+
+
+def description_of(handler: object) -> Description:
+    """What was said of `handler`."""
+    return _by_handler.get(getattr(handler, "__func__", handler), _NOTHING)
+
+
+def required_of(shape: Shape) -> list[str]:
+    """The fields that have to be there, in their order."""
+    return [name for name in shape.__annotations__ if name in shape.__required_keys__]

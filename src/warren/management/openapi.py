@@ -1,0 +1,189 @@
+"""The document of the API, OpenAPI 3.1: made of the table of routes and of what stands beside handlers."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, TypeAlias, get_type_hints
+
+import msgspec
+
+from warren import __version__
+from warren.management.auth import Right
+from warren.management.describing import Description, Refusal, Shape, description_of
+from warren.management.routes import Route
+from warren.management.sessions import COOKIE
+
+Json: TypeAlias = dict[str, Any]
+
+_TEMPLATE = "#/components/schemas/{name}"
+_JSON = "application/json"
+_PART = re.compile(r"\{([a-z_]+)\}")
+_OWN = "warren"
+_ABOUT = (
+    "RabbitMQ 3.10.8's management API, and what is Warren's own below `/warren`. "
+    "HEAD comes with GET, OPTIONS with everything."
+)
+# Who may ask, in a sentence.
+_WHO: Mapping[Right, str] = {
+    Right.ANYBODY: "Anybody may ask.",
+    Right.USER: "Every user who has a tag may ask.",
+    Right.MONITOR: "Users with the tag monitoring or administrator may ask.",
+    Right.ADMINISTRATOR: "Users with the tag administrator may ask.",
+    Right.VHOST: "Users with permissions in the virtual host may ask, and administrators.",
+    Right.VISIBLE_VHOST: "Users with permissions in the virtual host may ask, and who sees all of them.",
+    Right.POLICIES: "Policymakers with permissions in the virtual host may ask, and administrators.",
+    Right.GLOBAL_PARAMETERS: "Users with the tag policymaker or administrator may ask.",
+}
+_PARTS = {"vhost": "A virtual host; `%2F` is the one that is called `/`."}
+# What a method answers when all went well, where nothing else is said.
+_DONE: Mapping[str, tuple[int, ...]] = {"GET": (200,), "PUT": (201, 204), "POST": (204,), "DELETE": (204,)}
+_MEANING = {
+    200: "As asked.",
+    201: "It is there from now on.",
+    204: "It is so now.",
+    303: "It is done, and the form is to go on elsewhere.",
+    400: "The request is wrong, and how.",
+    401: "Nobody says who asks, or that one may not.",
+    403: "This is for the web interface only.",
+    404: "There is no such thing.",
+    405: "Another method is wanted.",
+    413: "That is too large.",
+    503: "Not now: a virtual host is down, or a check has found something.",
+}
+
+
+def document(routes: Iterable[Route]) -> Json:
+    """What `routes` take and give."""
+    routes = list(routes)
+    shapes = _Shapes(shape for route in routes for shape in _shapes(route))
+    paths = {
+        route.path: {
+            method.lower(): _operation(route, method, handler, shapes)
+            for method, handler in route.handlers.items()
+        }
+        for route in routes
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Warren",
+            "version": __version__,
+            "description": _ABOUT,
+        },
+        "servers": [{"url": "/api"}],
+        "paths": paths,
+        "components": {
+            "schemas": shapes.components,
+            "responses": {
+                str(status): _response(status, _JSON, shapes.of(Refusal)) for status in (400, 404, 413, 503)
+            }
+            # Whoever asks as nobody is challenged, without words.
+            | {"401": {"description": _MEANING[401]}},
+            "securitySchemes": {
+                "basic": {"type": "http", "scheme": "basic"},
+                "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+            },
+        },
+    }
+
+
+class _Shapes:
+    """The schemas of shapes."""
+
+    def __init__(self, shapes: Iterable[Shape]) -> None:
+        known: list[Shape] = [Refusal]
+        known += [shape for shape in shapes if shape not in known]
+        schemas, self.components = msgspec.json.schema_components(known, ref_template=_TEMPLATE)
+        self._known = known
+        self._schemas = schemas
+
+    def of(self, shape: Shape) -> Json:
+        """The schema of `shape`."""
+        return self._schemas[self._known.index(shape)]
+
+
+def _shapes(route: Route) -> Iterable[Shape]:
+    for method, handler in route.handlers.items():
+        said = description_of(handler)
+        yield from _parameters_of(said).values()
+        yield from (shape for shape in (said.body, *_answers(said, method).values()) if shape is not None)
+
+
+def _parameters_of(said: Description) -> dict[str, Shape]:
+    return {} if said.query is None else get_type_hints(said.query, include_extras=True)
+
+
+def _answers(said: Description, method: str) -> Mapping[int, Shape]:
+    if said.answers is not None:
+        return said.answers
+    # A GET of which nothing is said answers some JSON.
+    return dict.fromkeys(_DONE[method], Any if method == "GET" else None)
+
+
+def _operation(route: Route, method: str, handler: Callable[..., object], shapes: _Shapes) -> Json:
+    said = description_of(handler)
+    right = route.right_of(method)
+    summary, _, rest = (inspect.getdoc(handler) or "").partition("\n")
+    parts = _PART.findall(route.path)
+    operation: Json = {
+        "operationId": "_".join([method.lower(), *re.findall("[a-z]+", route.path)]),
+        "summary": summary,
+        "description": "\n\n".join(filter(None, (rest.strip(), _WHO[right]))),
+        "tags": [_tag(route.path)],
+        "x-right": right.value,
+        "security": [] if right is Right.ANYBODY else [{"basic": []}, {"session": []}],
+        "parameters": [_part(name) for name in parts]
+        + [_parameter(name, said, shapes.of(shape)) for name, shape in _parameters_of(said).items()],
+    }
+    if said.body is not None:
+        schema = shapes.of(said.body)
+        operation["requestBody"] = {"required": True, "content": {said.body_type: {"schema": schema}}}
+    answers = {
+        str(status): _response(status, said.answer_type, None if shape is None else shapes.of(shape))
+        for status, shape in _answers(said, method).items()
+    }
+    for status in _refusals(route, said, right):
+        answers.setdefault(str(status), {"$ref": f"#/components/responses/{status}"})
+    operation["responses"] = answers
+    return operation
+
+
+def _refusals(route: Route, said: Description, right: Right) -> list[int]:
+    """How the route may be refused, whatever the handler does."""
+    takes = said.body is not None or said.query is not None
+    parts = _PART.findall(route.path)
+    found = {
+        400: takes or bool(parts),
+        401: right is not Right.ANYBODY,
+        404: bool(parts),
+        503: "vhost" in parts,
+    }
+    return [status for status, is_so in found.items() if is_so]
+
+
+def _tag(path: str) -> str:
+    segments = path.split("/")[1:]
+    return "/".join(segments[:2]) if segments[0] == _OWN else segments[0]
+
+
+def _part(name: str) -> Json:
+    part: Json = {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    if name in _PARTS:
+        part["description"] = _PARTS[name]
+    return part
+
+
+def _parameter(name: str, said: Description, schema: Json) -> Json:
+    schema = dict(schema)
+    parameter: Json = {"name": name, "in": "query", "required": name in said.query.__required_keys__}
+    if "description" in schema:
+        parameter["description"] = schema.pop("description")
+    return parameter | {"schema": schema}
+
+
+def _response(status: int, content_type: str, schema: Json | None) -> Json:
+    response: Json = {"description": _MEANING.get(status, HTTPStatus(status).phrase)}
+    if schema is not None:
+        response["content"] = {content_type: {"schema": schema}}
+    return response

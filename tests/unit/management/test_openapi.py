@@ -1,0 +1,120 @@
+"""The document of the API: it says of every route what the route is, and the guide names no other."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+from aiohttp import web
+
+from warren.management.auth import Right
+from warren.management.describing import described
+from warren.management.managed import Managed
+from warren.management.openapi import document
+from warren.management.routes import ROUTES, Route
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "http-api.md"
+# A path in the guide, as far as it is one of the API.
+WRITTEN = re.compile(r"/api/[^\s`'\"?&)…]+")
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[str, Any]:
+    return document(ROUTES)
+
+
+def operations(whole: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in whole["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method} {path}", operation
+
+
+def test_every_route_is_there_with_its_methods_and_rights(whole: dict[str, Any]) -> None:
+    assert list(whole["paths"]) == [route.path for route in ROUTES]
+    for route in ROUTES:
+        operations = whole["paths"][route.path]
+        assert list(operations) == [method.lower() for method in route.handlers]
+        for method in route.handlers:
+            assert operations[method.lower()]["x-right"] == route.right_of(method).value
+
+
+def test_every_operation_has_a_name_of_its_own_and_a_summary(whole: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, operation in operations(whole)]
+    assert len(names) == len(set(names))
+    for name, operation in operations(whole):
+        assert operation["summary"].endswith((".", "!", "?")), name
+
+
+def test_every_reference_leads_somewhere(whole: dict[str, Any]) -> None:
+    def references(value: object) -> Iterator[str]:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                yield value["$ref"]
+            value = list(value.values())
+        if isinstance(value, list):
+            for item in value:
+                yield from references(item)
+
+    found = set(references(whole))
+    assert found
+    for reference in found:
+        place = whole
+        for name in reference.removeprefix("#/").split("/"):
+            place = place[name]
+
+
+class LooksQuery(TypedDict):
+    """How one looks."""
+
+    how: str
+
+
+class LooksBody(TypedDict, total=False):
+    """What one looks for."""
+
+    size: int
+
+
+@described(query=LooksQuery, body=LooksBody, gives=list[LooksBody])
+def looks(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Look.
+
+    And look again.
+    """
+    raise AssertionError
+
+
+def test_what_stands_beside_a_handler_is_in_the_document() -> None:
+    route = Route("/warren/looks/{vhost}", {"POST": looks}, Right.MONITOR)
+    whole = document([route])
+    operation = whole["paths"]["/warren/looks/{vhost}"]["post"]
+    schema = {"$ref": "#/components/schemas/LooksBody"}
+    assert operation["summary"] == "Look."
+    assert operation["description"].startswith("And look again.\n\nUsers with the tag monitoring")
+    assert [(part["name"], part["in"], part["required"]) for part in operation["parameters"]] == [
+        ("vhost", "path", True),
+        ("how", "query", True),
+    ]
+    assert operation["requestBody"]["content"]["application/json"]["schema"] == schema
+    assert operation["responses"]["200"]["content"]["application/json"]["schema"] == {
+        "type": "array",
+        "items": schema,
+    }
+    assert set(operation["responses"]) == {"200", "400", "401", "404", "503"}
+    assert operation["tags"] == ["warren/looks"]
+
+
+def test_the_guide_has_every_route_of_ours_and_none_that_there_is_not() -> None:
+    there, _, not_there = GUIDE.read_text().partition("## What is not there")
+    assert not_there
+    written = {found.rstrip(".,") for found in WRITTEN.findall(there)}
+    patterns = {
+        route.path: re.compile("/api" + re.sub(r"\\{[a-z_]+\\}", "[^/]+", re.escape(route.path)))
+        for route in ROUTES
+    }
+    for path, pattern in patterns.items():
+        if path.startswith("/warren/"):
+            assert any(map(pattern.fullmatch, written)), f"the guide says nothing of /api{path}"
+    for name in written - {"/api/warren"}:
+        assert any(pattern.fullmatch(name) for pattern in patterns.values()), f"there is no {name}"
