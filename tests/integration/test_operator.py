@@ -48,6 +48,8 @@ CASES = (
     Case("overview", prints="rabbitmq_version"),
     Case("whoami", prints="guest"),
     Case("rebalance", prints="queues: spread"),
+    Case("trace on", ("-p", "$"), "vhost $: traced on amq.rabbitmq.trace", (VHOST,)),
+    Case("trace off", ("-p", "$"), "vhost $: traced no more", (VHOST,)),
     Case("queues list", ("name", "messages"), "$", (QUEUE,)),
     Case("queues show", ("$",), "classic", (QUEUE,)),
     Case("queues declare", ("$", "-a", "x-max-length=10", "--type", "classic"), "queue $: declared"),

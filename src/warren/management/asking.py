@@ -12,10 +12,20 @@ from warren.management.replies import Refused, bad_request, refused
 from warren.metadata.topology import Topology
 from warren.model.names import DEFAULT_EXCHANGE_ALIAS
 from warren.session.domain import Domain
+from warren.session.tracing import Origin
 from warren.vhost.requester import Owner, Requester
 
 # No connection has such a name: what is exclusive belongs to others.
 _OWNER = "http"
+# The number of the channel that stands in traces.
+_CHANNEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Where a request comes from, as it is named beside connections."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,7 @@ class Asking:
     domain: Domain
     records: Topology
     requester: Requester
+    origin: Origin
 
 
 def asking(request: web.Request, node: Managed) -> Asking:
@@ -38,8 +49,10 @@ def asking(request: web.Request, node: Managed) -> Asking:
             raise bad_request("name_too_long")
     # As of now, for whatever is written or counted.
     domain.vhost.now = node.now()
-    requester = Requester(domain.authorizer(user_of(request).name), Owner(_OWNER))
-    return Asking(domain, vhost.topology, requester)
+    user = user_of(request).name
+    requester = Requester(domain.authorizer(user), Owner(_OWNER))
+    origin = Origin(_Caller(f"HTTP from {request.remote}"), _CHANNEL, user)
+    return Asking(domain, vhost.topology, requester, origin)
 
 
 def name_of(request: web.Request, part: str) -> str:

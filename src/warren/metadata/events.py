@@ -15,6 +15,13 @@ class VhostAdded:
 
 
 @dataclass(frozen=True, slots=True)
+class VhostDescribed:
+    """What describes a vhost may be otherwise, and whether it is traced."""
+
+    vhost: str
+
+
+@dataclass(frozen=True, slots=True)
 class VhostRemoved:
     """A vhost is gone, and all that was in it, without events of their own."""
 
@@ -116,6 +123,7 @@ class PermissionsChanged:
 
 Event: TypeAlias = (
     VhostAdded
+    | VhostDescribed
     | VhostRemoved
     | ExchangeDeclared
     | ExchangeDeleted

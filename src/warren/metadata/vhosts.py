@@ -20,6 +20,7 @@ from warren.metadata.events import (
     Listener,
     PoliciesChanged,
     VhostAdded,
+    VhostDescribed,
     VhostLimitsChanged,
     VhostRemoved,
 )
@@ -163,6 +164,7 @@ class Vhosts:
         vhost = self.by_name.get(command.name)
         if vhost is not None:
             vhost.describe(command)
+            self._notify(VhostDescribed(command.name))
             return EXISTING
         vhost = self.by_name[command.name] = Vhost(command.name, self._notify)
         vhost.describe(command)

@@ -80,6 +80,7 @@ class Broker:
                 server=self.server,
                 clock=clock,
                 later=self._turns.later,
+                node_name=name,
                 on_down=fail if config.get(settings.VHOST_FAILURE_STOPS) else None,
                 is_keeping=journaling is not None,
             )

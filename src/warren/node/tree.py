@@ -59,6 +59,7 @@ class TreeWorld:
     server: Server
     clock: Clock
     later: Later
+    node_name: str
     # Told why, when the node is to end because a virtual host is down; None: the others serve on.
     on_down: Callable[[str], None] | None
     # Whether messages are kept: no virtual host lives before there is a storage then.
@@ -345,7 +346,11 @@ class _Vhost:
         """A domain in which there is nothing yet, and which `keeping` is for."""
         world = self._world
         domain_world = DomainWorld(
-            random_octets=random_octets, later=world.later, after=self._after, now=world.clock.now()
+            random_octets=random_octets,
+            later=world.later,
+            after=self._after,
+            now=world.clock.now(),
+            node_name=world.node_name,
         )
         domain = self._domain = Domain.open(self.name, world.metadata, world.proposals, domain_world)
         if keeping is not None:

@@ -53,7 +53,7 @@ class ClassicQueue(Queue):
         self.unacked_octets = 0
         # True when the host knows that its numbers have changed.
         self.is_moved = False
-        # All that came; and how many of them were dead letters, which nobody has published here.
+        # All that came; and how many of them nobody has published: dead letters, and what the broker made.
         self.published_count = 0
         self.risen_count = 0
         # As in `Counters`.

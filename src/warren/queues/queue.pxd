@@ -35,6 +35,7 @@ cpdef Delivery new_delivery(Queue queue, Message message, uint64_t position)
 cdef class QueueHost(Counters):
     cdef public int64_t now
     cdef public int64_t work
+    cdef readonly bint is_traced
     cdef public dict moved
     cdef public Py_ssize_t consumer_count
 

@@ -90,7 +90,7 @@ class Peeked:
 class QueueHost(Counters):
     """Port: what a queue needs from the virtual host that it lives in, which counts what all channels do."""
 
-    __slots__ = ("consumer_count", "moved", "now", "work")
+    __slots__ = ("consumer_count", "is_traced", "moved", "now", "work")
 
     def __init__(self, now: int) -> None:
         super().__init__()
@@ -99,6 +99,8 @@ class QueueHost(Counters):
         self.work = 0
         # Unix time in milliseconds, as of the read or the timer that is being handled.
         self.now = now
+        # True while copies are made of what is published and delivered.
+        self.is_traced = False
         # Consumers of all its queues.
         self.consumer_count = 0
         # The queues whose numbers have changed since somebody took this: idle ones cost who samples nothing.

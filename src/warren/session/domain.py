@@ -8,7 +8,7 @@ from warren.access.authorize import Authorizer
 from warren.errors import InternalError, ResourceError
 from warren.flow.credit import Credit
 from warren.limits import REMOVAL_RETRY_MS
-from warren.metadata.events import Event, PermissionsChanged, UserChanged, UserRemoved
+from warren.metadata.events import Event, PermissionsChanged, UserChanged, UserRemoved, VhostDescribed
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
@@ -16,6 +16,7 @@ from warren.model.arguments import QueueSettings
 from warren.queues.classic import ClassicQueue
 from warren.routing.router import Router
 from warren.session.handshake import Handshake
+from warren.session.tracing import Tracer
 from warren.store.found import Found
 from warren.vhost.declaring import Declaring
 from warren.vhost.errand import Later, run
@@ -62,6 +63,8 @@ class Domain:
     metadata: Metadata
     # What the disk lets publishers do; always, without one.
     credit: Credit
+    # At work while the virtual host is traced.
+    tracer: Tracer
 
     @classmethod
     def open(cls, name: str, metadata: Metadata, proposals: Proposals, world: "DomainWorld") -> "Domain":
@@ -95,7 +98,9 @@ class Domain:
             wiring=Wiring(metadata, proposals, topology),
             metadata=metadata,
             credit=Credit(world.later),
+            tracer=Tracer(vhost, world.node_name, world.later),
         )
+        domain.follow_tracing()
         metadata.listen(domain.heed)
         return domain
 
@@ -145,6 +150,15 @@ class Domain:
         """What users may do has changed, perhaps: publishers must ask again."""
         if isinstance(event, UserChanged | UserRemoved | PermissionsChanged):
             self.vhost.permission_generation += 1
+        elif isinstance(event, VhostDescribed) and event.vhost == self.vhost.name:
+            self.follow_tracing()
+
+    def follow_tracing(self) -> None:
+        """Trace what is published and delivered, or do not, as the metadata says."""
+        record = self.metadata.vhost(self.vhost.name)
+        is_wanted = record is not None and record.tracing
+        if is_wanted != self.vhost.is_traced:
+            self.vhost.trace_with(self.tracer if is_wanted else None)
 
     def authorizer(self, user: str) -> Authorizer:
         """Who says what `user` may do here; one for each channel, as it remembers its answers."""
@@ -170,6 +184,7 @@ class DomainWorld:
     # Calls an action after so many milliseconds.
     after: Callable[[int, Callable[[], None]], None]
     now: int
+    node_name: str
 
 
 class _Removal:

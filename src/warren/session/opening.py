@@ -9,6 +9,7 @@ from warren.session.declarations import Declarations
 from warren.session.publisher import Publisher
 from warren.session.publishing import PublishRules
 from warren.session.subscriber import Subscriber
+from warren.session.tracing import Origin
 from warren.vhost.requester import Requester
 
 if TYPE_CHECKING:
@@ -37,11 +38,13 @@ def open_channel(connection: "Connection", number: int) -> Channel:
         random_octets=connection.server.random_octets,
         check_timeouts=connection.check_timeouts,
     )
+    publisher = Publisher(vhost, outbox, number, rules.admit)
+    publisher.origin = subscriber.origin = Origin(connection.peer, number, login.user)
     parts = ChannelParts(
         host=vhost,
         outbox=outbox,
         throttle=connection.throttle,
-        publisher=Publisher(vhost, outbox, number, rules.admit),
+        publisher=publisher,
         subscriber=subscriber,
         rules=rules,
         consuming=Consuming(vhost, subscriber, rules, context=context),

@@ -8,6 +8,7 @@ from warren.model.message import BODY_END, Message
 from warren.queues.queue import REFUSED
 from warren.session.domain import Domain
 from warren.session.publishing import PublishRules
+from warren.session.tracing import Origin
 from warren.vhost.vhost import ROUTED
 from warren.wire.properties import BasicProperties
 
@@ -19,12 +20,12 @@ class Unsafe(Exception):
     """A queue did not take the message: it is full, or could not write it."""
 
 
-async def publish(domain: Domain, user: str, message: Message, properties: BasicProperties) -> bool:
-    """Publish `message`, which has `properties`, as `user`; True if a queue has it, once it is safe there.
+async def publish(domain: Domain, origin: Origin, message: Message, properties: BasicProperties) -> bool:
+    """Publish `message`, which has `properties`; True if a queue has it, once it is safe there.
 
     Unsafe if one would not have it, an AmqpError if the user may not publish it.
     """
-    vhost = domain.vhost
+    vhost, user = domain.vhost, origin.user
     rules = PublishRules(
         vhost.router, domain.authorizer(user), user, may_impersonate=domain.may_impersonate(user)
     )
@@ -34,7 +35,10 @@ async def publish(domain: Domain, user: str, message: Message, properties: Basic
         raise PreconditionFailed(f"invalid message: {{delivery_mode_unknown,{mode}}}")
     message = rules.check_properties(message)
     answers = _Answers()
-    outcome = vhost.publish(message, answers, _SEQUENCE)
+    destinations = vhost.router.route(message.address, message)
+    if vhost.is_traced:
+        domain.tracer.published(message, destinations, origin)
+    outcome = vhost.publish_to(destinations, message, answers, _SEQUENCE)
     await answers
     if outcome == REFUSED or answers.is_refused:
         raise Unsafe

@@ -42,12 +42,13 @@ cdef class Publisher(Counters):
     cdef public object check_properties
     cdef public Confirms confirms
     cdef public object transaction
+    cdef public object origin
     cdef readonly bint has_persistent
     cdef public int64_t size_max
     cdef int _due
     cdef bytes _address
     cdef Route _route
-    cdef bint _has_copies
+    cdef bint _is_special
     cdef bint _is_mandatory
     cdef bytes _property_list
     cdef int64_t _body_size
@@ -71,6 +72,11 @@ cdef class Publisher(Counters):
     cdef _publish(self, bytes content)
     @cython.locals(vhost=VirtualHost, route=Route)
     cdef int _send(self, Message message, Confirms confirms, uint64_t sequence) except -1
+    @cython.locals(vhost=VirtualHost, destinations=tuple)
+    cdef int _send_specially(self, Message message, Confirms confirms, uint64_t sequence) except -1
+    cdef _trace(self, Message message, tuple destinations)
+    @cython.locals(has=bint)
+    cdef _look_at_properties(self)
     @cython.locals(scan=PropertyScan, flags=cython.int)
     cdef Message _describe(self, Message message)
     @cython.locals(vhost=VirtualHost)

@@ -26,6 +26,7 @@ from warren.routing.exchange import BY_CHANCE, BY_KEY
 from warren.routing.router import Route
 from warren.session.confirms import Confirms
 from warren.session.outbox import Outbox
+from warren.session.tracing import Origin, Tracer
 from warren.session.transaction import Transaction
 from warren.vhost.vhost import UNROUTED, VirtualHost, without_bcc
 from warren.wire.erlang import octets_written
@@ -65,9 +66,9 @@ class Publisher(Counters):
 
     __slots__ = (
         "_address", "_admit", "_admitted_generation", "_assembled", "_body_size", "_channel_number", "_due",
-        "_has_copies", "_is_admitted", "_is_mandatory", "_known", "_open_exchange", "_open_exchanges",
+        "_is_admitted", "_is_mandatory", "_is_special", "_known", "_open_exchange", "_open_exchanges",
         "_outbox", "_property_list", "_received", "_route", "_scan", "_vhost", "check_properties",
-        "confirms", "has_persistent", "size_max", "transaction",
+        "confirms", "has_persistent", "origin", "size_max", "transaction",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +94,8 @@ class Publisher(Counters):
         self.check_properties: Callable[[Message], Message] = _keep
         self.confirms: Confirms | None = None
         self.transaction: Transaction | None = None
+        # Who is said to have published what is traced.
+        self.origin: Origin | None = None
         self.size_max = 0
         self._due = _METHOD
         # The default exchange and an empty key, to which nobody was admitted yet.
@@ -102,7 +105,8 @@ class Publisher(Counters):
         self._is_mandatory = False
         # The properties of the last message, and what a walk over them found.
         self._property_list = NO_PROPERTIES
-        self._has_copies = False
+        # True if they have copies in them, or if all that is published is traced.
+        self._is_special = False
         self._scan = PropertyScan()
         self._body_size = 0
         self._received = 0
@@ -218,6 +222,8 @@ class Publisher(Counters):
         if self._scan.flags:
             message = self._describe(message)
         if self.transaction is not None:
+            if vhost.is_traced:
+                self._trace(message, vhost.router.route(message.address, message))
             self.transaction.publish(message, self._is_mandatory)
             return
         confirms = self.confirms
@@ -241,14 +247,32 @@ class Publisher(Counters):
         """Let the virtual host publish `message`, along the known route if that is all there is to it."""
         vhost = self._vhost
         self.published += 1
-        if self._has_copies:
-            return vhost.publish(message, confirms, sequence)
+        if self._is_special:
+            return self._send_specially(message, confirms, sequence)
         route = self._route
         if route is None:
             route = vhost.router.find(self._address, message)
             if route.decides != _BY_CHANCE:
                 self._route = route
         return vhost.publish_along(route, message, confirms, sequence)
+
+    def _send_specially(self, message: Message, confirms: Confirms | None, sequence: int) -> int:
+        """The same for a message with copies, or one that is traced."""
+        vhost = self._vhost
+        destinations = vhost.router.route(message.address, message)
+        if vhost.is_traced:
+            self._trace(message, destinations)
+        return vhost.publish_to(destinations, message, confirms, sequence)
+
+    def _trace(self, message: Message, destinations: tuple[object, ...]) -> None:
+        tracer: Tracer = self._vhost.tracer  # type: ignore[assignment]
+        if self.origin is not None:
+            tracer.published(message, destinations, self.origin)
+
+    def _look_at_properties(self) -> None:
+        """Whether a message with these properties takes the long way."""
+        has = self._scan.headers_at > 0 and has_copies(self._property_list)
+        self._is_special = has or self._vhost.is_traced
 
     def _describe(self, message: Message) -> Message:
         """`message` with what its properties say."""
@@ -312,6 +336,7 @@ class Publisher(Counters):
             self._open_exchange = None
             self._admitted_generation = generation
             self._route = None
+            self._look_at_properties()
         address = self._address
         octets = address
         exchange = octets[: 1 + octets[0]]
@@ -332,7 +357,7 @@ class Publisher(Counters):
         octets = data
         self._scan.scan(data, start, end)
         self._property_list = octets[start:end]
-        self._has_copies = self._scan.headers_at > 0 and has_copies(self._property_list)
+        self._look_at_properties()
         if self._route is not None and self._route.decides != _BY_KEY:
             self._route = None
 

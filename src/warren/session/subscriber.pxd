@@ -25,6 +25,7 @@ cdef class Subscriber(Counters):
     cdef dict _consumers
     cdef Py_ssize_t _got_count
     cdef list _held_cancels
+    cdef public object origin
 
     cpdef settle(self, uint64_t tag, bint multiple, int how)
     @cython.locals(was_limited=bint, delivery=Delivery, consumer=Subscription, waiting=dict, queues=dict)
@@ -40,6 +41,7 @@ cdef class Subscriber(Counters):
     cdef bint _is_limited(self, Py_ssize_t settled)
     cdef bint _has_room(self)
     cdef _serve(self, Subscription consumer)
+    cdef _trace(self, ClassicQueue queue, Message message, bint is_redelivered)
 
 cdef class Subscription(Consumer):
     cdef Subscriber _subscriber

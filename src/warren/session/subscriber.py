@@ -10,7 +10,9 @@ from warren.model.message import Message
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Consumer, Delivery, Queue, QueueHost
 from warren.session.outbox import Outbox
+from warren.session.tracing import Origin, Tracer
 from warren.session.unacked import Unacked
+from warren.vhost.vhost import VirtualHost
 from warren.wire.methods import BasicCancel
 from warren.wire.table import Value
 
@@ -31,7 +33,7 @@ class Subscriber(Counters):
 
     __slots__ = (
         "_consumers", "_got_count", "_held_cancels", "_host", "_sends_cancel", "channel_number",
-        "is_flowing", "outbox", "prefetch", "prefetch_max", "unacked",
+        "is_flowing", "origin", "outbox", "prefetch", "prefetch_max", "unacked",
     )  # fmt: skip
 
     def __init__(self, host: QueueHost, outbox: Outbox, channel_number: int, *, sends_cancel: bool) -> None:
@@ -53,6 +55,8 @@ class Subscriber(Counters):
         self._got_count = 0
         # The tags of consumers whose end the client is not told yet; None while it is told at once.
         self._held_cancels: list[str] | None = None
+        # Who is said to have got what is traced.
+        self.origin: Origin | None = None
 
     def set_prefetch(self, count: int, *, is_global: bool) -> None:
         """Obey basic.qos (RabbitMQ: global=false is per new consumer, global=true per channel).
@@ -126,6 +130,8 @@ class Subscriber(Counters):
         head = b"\x01" + self.channel_number.to_bytes(2, "big") + size.to_bytes(4, "big") + _GET_OK_IDS
         before = head + tag.to_bytes(8, "big") + (b"\x01" if delivery.attempts else b"\x00")
         self.outbox.content(self.channel_number, before, message, after)
+        if self._host.is_traced:
+            self._trace(queue, message, delivery.attempts > 0)
         return True
 
     def settle(self, tag: int, multiple: bool, how: int) -> None:
@@ -255,6 +261,13 @@ class Subscriber(Counters):
         """True if the channel's own limit, if there is one, lets its consumers have one more."""
         return not self.prefetch_max or self.unacked.count - self._got_count < self.prefetch_max
 
+    def _trace(self, queue: ClassicQueue | None, message: Message, is_redelivered: bool) -> None:
+        """Have it known that `message` was sent; that of a direct reply is no queue's, and is not traced."""
+        vhost: VirtualHost = self._host  # type: ignore[assignment]
+        tracer: Tracer = vhost.tracer  # type: ignore[assignment]
+        if queue is not None and self.origin is not None:
+            tracer.delivered(queue.name, message, is_redelivered, self.origin)
+
     def _serve(self, consumer: "Subscription") -> None:
         """`consumer` gets one of those that the channel's own limit lets through: the others are next."""
         if self._consumers.pop(consumer.tag, None) is not None:
@@ -361,3 +374,5 @@ class Subscription(Consumer):
         # Octets already when compiled; a bytearray, which joins as well, when interpreted.
         before: bytes = octets[: at + 9]  # type: ignore[assignment]
         subscriber.outbox.content(subscriber.channel_number, before, message, b"")
+        if subscriber._host.is_traced:
+            subscriber._trace(self.queue, message, redelivered)

@@ -23,9 +23,14 @@ cdef class VirtualHost(QueueHost):
     cdef object _dead_lettering
     cdef readonly object stores
     cdef readonly bint is_keeping
+    cdef readonly object tracer
 
-    @cython.locals(destinations=tuple, exchange=Exchange)
+    @cython.locals(destinations=tuple)
     cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
+    @cython.locals(exchange=Exchange)
+    cpdef int publish_to(
+        self, tuple destinations, Message message, Confirmation confirmation, uint64_t sequence
+    ) except -1
     @cython.locals(queue=Queue, exchange=Exchange)
     cpdef int publish_along(
         self, Route route, Message message, Confirmation confirmation, uint64_t sequence

@@ -40,6 +40,7 @@ class VirtualHost(QueueHost):
         "queues",
         "router",
         "stores",
+        "tracer",
     )  # fmt: skip
 
     def __init__(self, name: str, router: Router, now: int) -> None:
@@ -61,6 +62,8 @@ class VirtualHost(QueueHost):
         # Where the persistent messages of durable queues are kept; None: nowhere.
         self.stores: Stores | None = None
         self.is_keeping = False
+        # Makes copies of what is published and delivered; None while nobody asked for them.
+        self.tracer: object = None
 
     def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
         """Give `message` to each queue that it is routed to: ROUTED, UNROUTED, or REFUSED by any of them.
@@ -68,6 +71,16 @@ class VirtualHost(QueueHost):
         NotFound when its exchange does not exist.
         """
         destinations = self.router.route(message.address, message)
+        return self.publish_to(destinations, message, confirmation, sequence)
+
+    def publish_to(
+        self,
+        destinations: tuple[object, ...],
+        message: Message,
+        confirmation: Confirmation | None,
+        sequence: int,
+    ) -> int:
+        """The same, for who knows already where `message` is routed to."""
         exchange: Exchange = self.router.exchanges[decode_name(message.address, 0)]
         exchange.published_in += 1
         exchange.published_out += len(destinations)
@@ -106,6 +119,23 @@ class VirtualHost(QueueHost):
             outcome |= queue.publish(message, confirmation, sequence)
         self.work += len(destinations)
         return outcome
+
+    def distribute(self, message: Message) -> None:
+        """Give `message`, which the broker itself has made, to each queue that it is routed to.
+
+        Nobody is told what becomes of it, and nobody counts as its publisher.
+        """
+        for destination in self.router.route(message.address, message):
+            queue: Queue = destination  # type: ignore[assignment]
+            queue.publish(message, None, 0)
+            if isinstance(queue, ClassicQueue):
+                queue.risen_count += 1
+
+    def trace_with(self, tracer: object) -> None:
+        """Have `tracer` make copies from now on, or nobody if it is None; publishers look again."""
+        self.tracer = tracer
+        self.is_traced = tracer is not None
+        self.permission_generation += 1
 
     def keep_in(self, stores: Stores) -> None:
         """Have persistent messages kept in `stores` from here on."""

@@ -49,6 +49,7 @@ from warren.metadata.events import (
     UserChanged,
     UserRemoved,
     VhostAdded,
+    VhostDescribed,
     VhostLimitsChanged,
     VhostRemoved,
 )
@@ -77,7 +78,7 @@ def test_a_vhost_is_made_once_and_described_again(
     vhost = metadata.vhost("w")
     assert vhost is not None
     assert (vhost.description, vhost.tags, vhost.default_queue_type) == ("two", ("a",), "quorum")
-    assert heard == [VhostAdded("w")]
+    assert heard == [VhostAdded("w"), VhostDescribed("w")]
 
 
 def test_commands_in_a_vhost_that_is_not_there_miss_it(apply: Apply) -> None:

@@ -171,6 +171,7 @@ class Broker:
             later=self.turns.append,
             after=lambda pause_ms, action: self.later.append((pause_ms, action)),
             now=0,
+            node_name="warren@test",
         )
         self.domain = Domain.open("/", metadata, self.proposals, domain_world)
         assert list(self.domain.recover({})) == [None]

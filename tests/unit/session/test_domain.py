@@ -118,7 +118,9 @@ def test_what_was_found_of_a_queue_that_is_gone_is_let_go() -> None:
     settle(store, disk)
     recovered = opened(disk)
     store = recovered.store
-    world = DomainWorld(random_octets=bytes, later=lambda _: None, after=lambda *_: None, now=0)
+    world = DomainWorld(
+        random_octets=bytes, later=lambda _: None, after=lambda *_: None, now=0, node_name="n"
+    )
     domain = Domain.open("/", metadata, local, world)
     domain.vhost.keep_in(Stores(store, open_erased(SimulatedDisk(chance), Quiet(), bytes)))
     for _ in domain.recover(recovered.queues):

@@ -11,9 +11,13 @@ from warren.model.confirmation import Confirmation
 from warren.model.message import Message, encode_address
 from warren.queues.queue import ACCEPTED
 from warren.session.domain import Domain
+from warren.session.peer import Peer
 from warren.session.publication import Unsafe, composed, publish
+from warren.session.tracing import Origin
 from warren.vhost.errand import run
 from warren.wire.properties import BasicProperties
+
+ORIGIN = Origin(Peer(host="h", port=1, server_host="s", server_port=2), 1, "guest")
 
 
 class Publishing:
@@ -29,7 +33,7 @@ class Publishing:
 
     async def _publish(self) -> None:
         try:
-            self.is_routed = await publish(self._broker.domain, "guest", self._message, self._properties)
+            self.is_routed = await publish(self._broker.domain, ORIGIN, self._message, self._properties)
         except (AmqpError, Unsafe) as error:
             self.error = error
 
@@ -78,9 +82,12 @@ class SlowHost:
     def __init__(self, domain: Domain) -> None:
         self.name = domain.vhost.name
         self.router = domain.vhost.router
+        self.is_traced = False
         self.confirmation: Confirmation | None = None
 
-    def publish(self, message: Message, confirmation: Confirmation, sequence: int) -> int:
+    def publish_to(
+        self, destinations: object, message: Message, confirmation: Confirmation, sequence: int
+    ) -> int:
         self.confirmation = confirmation
         confirmation.expect(sequence)
         confirmation.expect(sequence)

@@ -10,8 +10,9 @@ from warren.cli.operator.lists import LISTS
 from warren.cli.operator.operations import OPERATIONS
 from warren.cli.operator.options import common_options
 from warren.cli.operator.tasks import TASKS
+from warren.cli.operator.tracing import TRACING
 
-COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS, *OPERATIONS)
+COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS, *OPERATIONS, *TRACING)
 _GROUPS = {
     "queues": "Queues, and the messages in them.",
     "exchanges": "Exchanges, and publishing to them.",
@@ -29,6 +30,7 @@ _GROUPS = {
     "channels": "Channels.",
     "consumers": "Consumers.",
     "nodes": "Nodes.",
+    "trace": "The firehose: copies of all messages of a virtual host.",
     "health": "Checks, which end with status 6 if they find something.",
     "feature-flags": "Feature flags.",
 }

@@ -11,7 +11,6 @@ from aiohttp import web
 from warren.errors import AccessRefused, AmqpError, NotFound
 from warren.limits import HTTP_GOT_SIZE_MAX, HTTP_SAFE_S_MAX, LISTED_PER_TURN, NAME_SIZE_MAX
 from warren.management.asking import Asking, asking, name_of
-from warren.management.auth import user_of
 from warren.management.bodies import Fields, read_fields
 from warren.management.describing import Table, described
 from warren.management.managed import Managed
@@ -98,7 +97,7 @@ async def publish_message(request: web.Request, node: Managed) -> web.StreamResp
         raise bad_request("routing_key_too_long")
     address = encode_address(name_of(request, "exchange"), key)
     try:
-        is_routed = await _safe(request, asks, composed(address, properties, body, node.now()), properties)
+        is_routed = await _safe(asks, composed(address, properties, body, node.now()), properties)
     except AmqpError as error:
         raise bad_request(f"{error.code} {error.reply_text}") from None
     return reply({"routed": is_routed})
@@ -118,8 +117,12 @@ async def get_messages(request: web.Request, node: Managed) -> web.StreamRespons
     if truncate is not None and truncate < 0:
         raise bad_request(["negative_truncate", truncate])
     queue = readable_queue(asks, request.match_info["queue"])
-    got = await _got(queue, count, mode, lambda delivery: _message(queue, delivery, encoding, truncate))
-    return reply(got)
+
+    def view(delivery: Delivery) -> dict[str, object]:
+        _trace(asks, queue, delivery)
+        return _message(queue, delivery, encoding, truncate)
+
+    return reply(await _got(queue, count, mode, view))
 
 
 @described(gives=AliveShape)
@@ -135,7 +138,7 @@ async def aliveness(request: web.Request, node: Managed) -> web.StreamResponse:
         raise _as_channel(error) from None
     address = encode_address("", _ALIVENESS_QUEUE)
     try:
-        await _safe(request, asks, composed(address, properties, _ALIVENESS_BODY, node.now()), properties)
+        await _safe(asks, composed(address, properties, _ALIVENESS_BODY, node.now()), properties)
     except AmqpError as error:
         raise _as_channel(error) from None
     queue = readable_queue(asks, _ALIVENESS_QUEUE)
@@ -144,9 +147,9 @@ async def aliveness(request: web.Request, node: Managed) -> web.StreamResponse:
     return reply({"status": "ok"})
 
 
-async def _safe(request: web.Request, asks: Asking, message: Message, properties: BasicProperties) -> bool:
+async def _safe(asks: Asking, message: Message, properties: BasicProperties) -> bool:
     """Publish `message`; it is refused if it is not safe in time."""
-    publishing = ended(publish(asks.domain, user_of(request).name, message, properties))
+    publishing = ended(publish(asks.domain, asks.origin, message, properties))
     try:
         return await asyncio.wait_for(publishing, HTTP_SAFE_S_MAX)
     except Unsafe:
@@ -180,6 +183,11 @@ async def _got(
             queue.requeue(delivery)
         queue.pump()
     return got
+
+
+def _trace(asks: Asking, queue: ClassicQueue, delivery: Delivery) -> None:
+    if asks.domain.vhost.is_traced:
+        asks.domain.tracer.delivered(queue.name, delivery.message, delivery.attempts > 0, asks.origin)
 
 
 def readable_queue(asks: Asking, name: str) -> ClassicQueue:

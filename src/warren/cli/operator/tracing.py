@@ -1,0 +1,38 @@
+"""Copies of what a virtual host publishes and delivers, for as long as somebody wants them."""
+
+from warren.cli.operator.api import filled
+from warren.cli.operator.command import Command, Run, Task
+from warren.cli.operator.session import Arguments, Session
+
+
+def _switch(*, is_on: bool) -> Run:
+    def does(session: Session, arguments: Arguments) -> None:
+        path = filled("/vhosts/{vhost}", arguments)
+        # What does not exist is not to be made by this.
+        session.api.get(path)
+        session.api.send("PUT", path, {"tracing": is_on})
+        session.say(
+            f"vhost {arguments['vhost']}: traced {'on' if is_on else 'no more by'} amq.rabbitmq.trace"
+        )
+
+    return does
+
+
+TRACING: tuple[Command, ...] = (
+    Task(
+        group="trace",
+        name="on",
+        known_as="trace_on",
+        text="Have every message copied to the exchange amq.rabbitmq.trace.",
+        is_in_vhost=True,
+        does=_switch(is_on=True),
+    ),
+    Task(
+        group="trace",
+        name="off",
+        known_as="trace_off",
+        text="Make no more copies.",
+        is_in_vhost=True,
+        does=_switch(is_on=False),
+    ),
+)

@@ -1,0 +1,99 @@
+"""The firehose from outside: switched over HTTP or from the command line, and heard by consumers."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.api import Client
+from tests.integration.process import Broker, broker
+
+EXCHANGE = "amq.rabbitmq.trace"
+HEARD_S = 10
+
+
+@contextmanager
+def channel(node: Broker) -> Iterator[BlockingChannel]:
+    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+    yield connection.channel()
+    connection.close()
+
+
+def heard(listener: BlockingChannel, count: int) -> list[tuple[str, dict[str, Any], bytes]]:
+    """The next `count` copies: routing key, headers and body."""
+    found = []
+    for method, properties, body in listener.consume("", auto_ack=True, inactivity_timeout=HEARD_S):
+        assert method is not None, found
+        found.append((method.routing_key, properties.headers, body))
+        if len(found) == count:
+            break
+    listener.cancel()
+    return found
+
+
+def listen(listener: BlockingChannel) -> str:
+    """A queue for all copies."""
+    name: str = listener.queue_declare("", exclusive=True).method.queue
+    listener.queue_bind(name, EXCHANGE, "#")
+    return name
+
+
+def run(node: Broker, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "warren.cli.main", *arguments]
+    uri = f"http://guest:guest@127.0.0.1:{node.ports['http']}"
+    return subprocess.run([*command, "--uri", uri], capture_output=True, text=True, check=False)
+
+
+def test_what_is_published_got_and_delivered_is_copied(node: Broker, client: Client) -> None:
+    assert client.status("PUT /vhosts/%2F", {"tracing": True}) == 204
+    with channel(node) as listener, channel(node) as worker:
+        listen(listener)
+        worker.queue_declare("traced")
+        worker.queue_bind("traced", "amq.topic", "a.#")
+        worker.basic_publish("amq.topic", "a.b", b"one", pika.BasicProperties(headers={"h": [1, "x"]}))
+        worker.basic_get("traced")
+        [name, *_] = [one["name"] for one in client.get("/connections") if one["channels"] == 1][1:]
+        known = {
+            "exchange_name": "amq.topic",
+            "routing_keys": ["a.b"],
+            "properties": {"headers": {"h": [1, "x"]}},
+            "node": client.get("/overview")["node"],
+            "vhost": "/",
+            "connection": name,
+            "channel": 1,
+            "user": "guest",
+        }
+        assert heard(listener, 2) == [
+            ("publish.amq.topic", known | {"routed_queues": ["traced"]}, b"one"),
+            ("deliver.traced", known | {"redelivered": 0}, b"one"),
+        ]
+        body = {"routing_key": "a", "properties": {}, "payload": "two", "payload_encoding": "string"}
+        assert client.status("POST /exchanges/%2F/amq.topic/publish", body) == 200
+        [(_, facts, _)] = heard(listener, 1)
+        assert (facts["connection"], facts["user"]) == ("HTTP from 127.0.0.1", "guest")
+
+
+def test_it_is_switched_from_the_command_line_and_survives_a_restart(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as node:
+        assert run(node, "trace", "on").returncode == 0
+        assert node.stop() == 0
+    with broker("--data-dir", str(tmp_path)) as node, channel(node) as listener:
+        queue = listen(listener)
+        listener.basic_publish("amq.fanout", "x", b"1")
+        assert [key for key, _, _ in heard(listener, 1)] == ["publish.amq.fanout"]
+        assert run(node, "trace_off").returncode == 0
+        listener.basic_publish("amq.fanout", "x", b"2")
+        # Whoever publishes is answered behind what the publish before it has caused.
+        assert listener.queue_declare(queue, passive=True).method.message_count == 0
+
+
+@pytest.mark.parametrize("command", [("trace", "on"), ("trace_on",)])
+def test_a_virtual_host_that_does_not_exist_is_not_made(node: Broker, command: tuple[str, ...]) -> None:
+    absent = run(node, *command, "-p", "nowhere")
+    assert (absent.returncode, "not found" in absent.stderr) == (1, True)
+    assert run(node, "list_vhosts", "name", "-q").stdout.split() == ["name", "/"]
