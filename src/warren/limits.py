@@ -77,6 +77,40 @@ DEATHS_MAX = 500
 PATTERN_TIME_S = 0.05
 # Answers about permissions that one channel keeps; RabbitMQ keeps 12.
 PERMISSIONS_CACHED_MAX = 64
+# Memory of a new argon2id hash: OWASP's choice for two passes and one lane, some 30 ms of one core.
+ARGON2_MEMORY_KIB = 19_456
+# And how often that memory is gone through.
+ARGON2_PASSES = 2
+# Memory that a hash made elsewhere may ask for: RFC 9106's second recommendation.
+ARGON2_MEMORY_KIB_MAX = 65_536
+# Passes that it may ask for: some half a second with all of that memory.
+ARGON2_PASSES_MAX = 10
+# Lanes that it may ask for: each is a thread while it is computed.
+ARGON2_LANES_MAX = 8
+# Threads that compare passwords: two of the greatest hashes take 128 MiB, and most machines have two cores.
+PASSWORD_THREADS = 2
+# Comparisons that wait for one of them: some 30 s of work for one core.
+PASSWORDS_WAITING_MAX = 1_024
+# How long a password that was right is not compared again: clients over HTTP send it with each request.
+PASSWORD_REMEMBERED_MS = 300_000
+# And of how many users that is remembered: some 200 octets each.
+PASSWORDS_REMEMBERED_MAX = 65_536
+# Failed logins that cost nothing but themselves: people mistype, and a deployment has a few wrong passwords.
+LOGIN_FAILURES_FREE = 10
+# The wait after the next one; it doubles with each.
+LOGIN_DELAY_MS = 100
+# The longest such wait: clients give up after some 10 s.
+LOGIN_DELAY_MS_MAX = 5_000
+# And the longest because of a name alone, as its user may be at a place that nobody has seen yet.
+LOGIN_NAME_DELAY_MS_MAX = 2_000
+# How far ahead attempts of one address are given turns; more than a client waits would be in vain.
+LOGIN_WAIT_MS_MAX = 10_000
+# After this a failed login counts half: who is slowed down to one in 5 s stays so, and recovers in minutes.
+LOGIN_FAILURE_HALF_LIFE_MS = 60_000
+# For how long somebody is known at an address: from one working day to the next.
+LOGIN_KNOWN_MS = 86_400_000
+# Addresses, names and pairs of both that are kept: some 300 octets each, four lists, 20 MB at most.
+LOGIN_ADDRESSES_MAX = 16_384
 # --- publishing ---------------------------------------------------------------------------------
 # Addresses (exchange and routing key) that a channel remembers its permission for; then it forgets all.
 PUBLISHER_ADDRESSES_MAX = 1024

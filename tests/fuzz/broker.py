@@ -69,7 +69,7 @@ class OpenGate:
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         return ("PLAIN",)
 
-    def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
+    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
         return "guest"
 
     def admit(self, user: str, vhost: str, peer: Peer) -> None:

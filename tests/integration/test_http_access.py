@@ -14,7 +14,7 @@ def test_a_user_comes_changes_and_goes(client: Client) -> None:
     assert client.status("PUT /users/u", {"password": "p", "tags": "management, custom"}) == 201
     found = client.get("/users/u")
     assert (found["name"], found["tags"], found["limits"]) == ("u", ["management", "custom"], {})
-    assert found["hashing_algorithm"] == "rabbit_password_hashing_sha256"
+    assert found["hashing_algorithm"] == "warren_password_hashing_argon2id"
     assert client.status("PUT /users/u", {"password_hash": HASH, "tags": ["administrator"]}) == 204
     assert client.get("/users/u?columns=tags,password_hash") == {
         "tags": ["administrator"],

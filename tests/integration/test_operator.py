@@ -71,7 +71,7 @@ CASES = (
     Case("bindings add", ("amq.topic", "$", "--to", "exchange"), "bound to amq.topic", (EXCHANGE,)),
     Case("bindings delete", ("$", "$", "--properties-key", "a.b"), "$: not bound to $", BOUND),
     Case("users list", (), "$", (USER,)),
-    Case("users show", ("$",), "rabbit_password_hashing_sha256", (USER,)),
+    Case("users show", ("$",), "warren_password_hashing_argon2id", (USER,)),
     Case("users add", ("$", "secret", "--tags", "monitoring"), "user $: added"),
     Case("users add", ("$",), "user $: added", typed="typed\n"),
     Case("users add", ("$", "secret"), "user '$' exists", (USER,), status=1),

@@ -1,36 +1,94 @@
-"""Password hashes as RabbitMQ stores them: four octets of salt, then the hash of salt and password.
+"""Password hashes: those that RabbitMQ stores, and argon2id, with which new ones are made.
 
-hash | salt 4 octets | digest of (salt, password as UTF-8) …
+RabbitMQ   | salt 4 octets | digest of (salt, password as UTF-8) …
+argon2id   | $argon2id$v=19$m=19456,t=2,p=1$salt$digest, both in base64 (the PHC string format)
 """
 
 from collections.abc import Callable, Mapping
 from hashlib import md5, sha256, sha512
 from hmac import compare_digest
 
-SALT_SIZE = 4
+from argon2 import Type, extract_parameters
+from argon2.exceptions import Argon2Error, InvalidHashError
+from argon2.low_level import hash_secret, verify_secret
 
-ALGORITHMS: Mapping[str, Callable[[bytes], bytes]] = {
-    "rabbit_password_hashing_sha256": lambda octets: sha256(octets).digest(),
-    "rabbit_password_hashing_sha512": lambda octets: sha512(octets).digest(),
+from warren.limits import (
+    ARGON2_LANES_MAX,
+    ARGON2_MEMORY_KIB,
+    ARGON2_MEMORY_KIB_MAX,
+    ARGON2_PASSES,
+    ARGON2_PASSES_MAX,
+)
+from warren.metadata.users import PasswordHash
+
+# What a new hash is given, whatever it is made with.
+SALT_SIZE = 16
+
+ARGON2ID = "warren_password_hashing_argon2id"
+SHA256 = "rabbit_password_hashing_sha256"
+SHA512 = "rabbit_password_hashing_sha512"
+
+_SALT_SIZE = 4
+_DIGEST_SIZE = 32
+_DIGESTS: Mapping[str, Callable[[bytes], bytes]] = {
+    SHA256: lambda octets: sha256(octets).digest(),
+    SHA512: lambda octets: sha512(octets).digest(),
     # Only to let in users of documents from before RabbitMQ 3.6.
     "rabbit_password_hashing_md5": lambda octets: md5(octets, usedforsecurity=False).digest(),
 }
-DEFAULT_ALGORITHM = "rabbit_password_hashing_sha256"
+ALGORITHMS = frozenset((ARGON2ID, *_DIGESTS))
 
 
-def hash_password(password: str, salt: bytes) -> bytes:
+def hash_password(password: str, salt: bytes, algorithm: str = ARGON2ID) -> PasswordHash:
     """The hash to store for `password`, with a salt that nobody can guess."""
     assert len(salt) == SALT_SIZE
-    return salt + ALGORITHMS[DEFAULT_ALGORITHM](salt + _octets(password))
+    secret = _octets(password)
+    if algorithm == ARGON2ID:
+        hashed = hash_secret(
+            secret, salt, ARGON2_PASSES, ARGON2_MEMORY_KIB, 1, hash_len=_DIGEST_SIZE, type=Type.ID
+        )
+        return PasswordHash(hashed, ARGON2ID)
+    short = salt[:_SALT_SIZE]
+    return PasswordHash(short + _DIGESTS[algorithm](short + secret), algorithm)
 
 
-def is_password(password: str, stored: bytes, algorithm: str) -> bool:
+def is_password(password: str, stored: PasswordHash) -> bool:
     """True if `stored` is the hash of `password`; takes as long when it is not."""
-    digest = ALGORITHMS.get(algorithm)
-    if digest is None or len(stored) <= SALT_SIZE:
+    if stored.algorithm == ARGON2ID:
+        return is_affordable(stored) and _is_argon2_of(_octets(password), stored.octets)
+    digest = _DIGESTS.get(stored.algorithm)
+    if digest is None or len(stored.octets) <= _SALT_SIZE:
         return False
-    salt = stored[:SALT_SIZE]
-    return compare_digest(stored[SALT_SIZE:], digest(salt + _octets(password)))
+    salt = stored.octets[:_SALT_SIZE]
+    return compare_digest(stored.octets[_SALT_SIZE:], digest(salt + _octets(password)))
+
+
+def is_quick(stored: PasswordHash) -> bool:
+    """True if a password is compared with it in microseconds: everything but argon2."""
+    return stored.algorithm != ARGON2ID
+
+
+def is_affordable(stored: PasswordHash) -> bool:
+    """False if comparing a password with it would take too much memory or time, or it is no hash at all."""
+    if stored.algorithm != ARGON2ID or not stored.octets:
+        return True
+    try:
+        parameters = extract_parameters(stored.octets.decode("ascii"))
+    except (InvalidHashError, ValueError):
+        return False
+    return (
+        parameters.type is Type.ID
+        and parameters.memory_cost <= ARGON2_MEMORY_KIB_MAX
+        and parameters.time_cost <= ARGON2_PASSES_MAX
+        and parameters.parallelism <= ARGON2_LANES_MAX
+    )
+
+
+def _is_argon2_of(secret: bytes, hashed: bytes) -> bool:
+    try:
+        return verify_secret(hashed, secret, Type.ID)
+    except Argon2Error:
+        return False
 
 
 def _octets(password: str) -> bytes:

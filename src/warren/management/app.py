@@ -99,7 +99,7 @@ def _responder(node: Managed, route: Route) -> Responder:
         handler = route.handler(request.method)
         if handler is None:
             return web.Response(status=405, headers={"allow": ", ".join(route.methods)})
-        admit(request, node, route.right_of(request.method))
+        await admit(request, node, route.right_of(request.method))
         request[DESCRIBED] = description_of(handler)
         answer = handler(request, node)
         return await answer if isawaitable(answer) else answer

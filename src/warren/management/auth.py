@@ -10,7 +10,7 @@ from enum import Enum
 
 from aiohttp import web
 
-from warren.errors import AmqpError
+from warren.errors import AmqpError, ResourceError
 from warren.management.managed import Managed
 from warren.management.replies import Refused, not_authorised, refused
 from warren.metadata.users import User
@@ -50,11 +50,11 @@ class Right(Enum):
     GLOBAL_PARAMETERS = "global parameters"
 
 
-def admit(request: web.Request, node: Managed, right: Right) -> None:
+async def admit(request: web.Request, node: Managed, right: Right) -> None:
     """Note who asks, in `request["user"]`; Refused for anybody who may not."""
     if right is Right.ANYBODY:
         return
-    user = authenticate(request, node)
+    user = await authenticate(request, node)
     request["user"] = user
     vhost = request.match_info.get("vhost")
     match right:
@@ -75,7 +75,7 @@ def admit(request: web.Request, node: Managed, right: Right) -> None:
             _check(is_policymaker(user), _NOT_OF_OBJECT)
 
 
-def authenticate(request: web.Request, node: Managed) -> User:
+async def authenticate(request: web.Request, node: Managed) -> User:
     """The user who asks; Refused for anybody who may not log in here."""
     header = request.headers.get("authorization")
     if header is None:
@@ -83,20 +83,22 @@ def authenticate(request: web.Request, node: Managed) -> User:
         if user is None:
             raise _anonymous(request)
         return _checked(user)
-    return check_credentials(request, node, _credentials(header))
+    return await check_credentials(request, node, _credentials(header))
 
 
-def check_credentials(request: web.Request, node: Managed, credentials: bytes | None) -> User:
+async def check_credentials(request: web.Request, node: Managed, credentials: bytes | None) -> User:
     """The user whose `name:password` these are; Refused if it is nobody, or may not log in here."""
     if credentials is None:
         raise _login_failed()
     try:
-        name = node.server.gate.authenticate(
+        name = await node.server.gate.authenticate(
             "PLAIN",
             b"\x00" + credentials.replace(b":", b"\x00", 1),
             _peer(request),
             protocol="http",
         )
+    except ResourceError:
+        raise Refused(refused(503, "service_unavailable", "too many log in at once")) from None
     except AmqpError:
         raise _login_failed() from None
     return _checked(node.metadata.users.by_name.get(name))

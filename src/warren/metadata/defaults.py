@@ -1,10 +1,9 @@
 """What an empty broker starts with: a vhost, and a user who may do everything in it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from warren.metadata.commands import Command, PutUser, PutVhost, SetPermissions
-from warren.metadata.definitions_import import DEFAULT_HASHING
+from warren.metadata.definitions_import import PasswordHasher
 
 DEFAULT_VHOST_DESCRIPTION = "Default virtual host"
 
@@ -22,14 +21,15 @@ class DefaultsSettings:
     read: str = ".*"
 
 
-def initial_commands(settings: DefaultsSettings, hash_password: Callable[[str], bytes]) -> list[Command]:
+def initial_commands(settings: DefaultsSettings, hash_password: PasswordHasher) -> list[Command]:
     """The commands for a broker without any vhost or user."""
+    hashed = hash_password(settings.password)
     return [
         PutVhost(name=settings.vhost, description=DEFAULT_VHOST_DESCRIPTION),
         PutUser(
             name=settings.user,
-            password_hash=hash_password(settings.password),
-            hashing_algorithm=DEFAULT_HASHING,
+            password_hash=hashed.octets,
+            hashing_algorithm=hashed.algorithm,
             tags=settings.tags,
         ),
         SetPermissions(

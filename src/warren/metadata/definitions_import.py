@@ -18,12 +18,14 @@ from warren.metadata.commands import (
     SetPolicy,
     SetTopicPermissions,
 )
+from warren.metadata.users import PasswordHash
 from warren.model.names import RESERVED_PREFIX
 from warren.wire.table import Value
 
 # Hashes a password given in the clear, with a salt of its own.
-PasswordHasher = Callable[[str], bytes]
+PasswordHasher = Callable[[str], PasswordHash]
 
+# Of a hash that comes without the name of what it was made with.
 DEFAULT_HASHING = "rabbit_password_hashing_sha256"
 # What RabbitMQ hashed with before it said so, up to 3.5.
 OLDEST_HASHING = "rabbit_password_hashing_md5"
@@ -147,7 +149,7 @@ def table_value(value: Json) -> Value:
 def _put_user(entry: _Fields, version: str, hash_password: PasswordHasher) -> Command:
     password = entry["password"]
     if isinstance(password, str):
-        octets, algorithm = hash_password(password), DEFAULT_HASHING
+        hashed = hash_password(password)
     else:
         try:
             octets = b64decode(entry.string("password_hash", ""), validate=True)
@@ -155,10 +157,11 @@ def _put_user(entry: _Fields, version: str, hash_password: PasswordHasher) -> Co
             raise entry.wrong("password_hash", "anything but base64") from None
         is_oldest = version.startswith(("3.0", "3.1.", "3.2", "3.3", "3.4", "3.5"))
         algorithm = entry.string("hashing_algorithm", OLDEST_HASHING if is_oldest else DEFAULT_HASHING)
+        hashed = PasswordHash(octets, algorithm)
     return PutUser(
         name=entry.string("name"),
-        password_hash=octets,
-        hashing_algorithm=algorithm,
+        password_hash=hashed.octets,
+        hashing_algorithm=hashed.algorithm,
         tags=entry.strings("tags"),
         limits=entry.mapping("limits"),
     )

@@ -23,6 +23,14 @@ _LIMITS: dict[str, validation.Check] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class PasswordHash:
+    """What is kept of a password, and what it was made with, by RabbitMQ's name or one like it."""
+
+    octets: bytes
+    algorithm: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
     """Someone who may log in; an empty hash matches no password."""
@@ -32,6 +40,11 @@ class User:
     hashing_algorithm: str
     tags: tuple[str, ...]
     limits: Mapping[str, Json]
+
+    @property
+    def password(self) -> PasswordHash:
+        """What a password of this user is compared with."""
+        return PasswordHash(self.password_hash, self.hashing_algorithm)
 
     def limit(self, name: str) -> int | None:
         """`max-connections` or `max-channels`; None if there is no such limit."""

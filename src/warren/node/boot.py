@@ -25,7 +25,7 @@ from warren.management.orders import QueueOrder
 from warren.management.samples import Sampler
 from warren.management.sessions import Sessions
 from warren.node import listening, settings
-from warren.node.broker import Broker, hash_with_salt
+from warren.node.broker import Broker
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
 from warren.node.journaling import Journaling
@@ -114,7 +114,7 @@ class Node:
             first_cluster_name=self.broker.cluster_name,
             metadata=self.broker.metadata,
             proposals=self.broker.proposals,
-            hash_password=hash_with_salt,
+            hash_password=self.broker.hash_password,
             server=server,
             sampler=sampler,
             queue_order=QueueOrder(self.broker.metadata),

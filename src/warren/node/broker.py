@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from warren.access.authenticate import AuthenticationSettings, Authenticator
-from warren.access.passwords import hash_password
+from warren.access.authenticate import AuthenticationSettings, AuthenticationWorld, Authenticator
+from warren.access.passwords import SALT_SIZE, hash_password
+from warren.access.penalties import PenaltySettings
+from warren.limits import PASSWORD_THREADS, PASSWORDS_WAITING_MAX
 from warren.metadata.commands import Bind, Command, Outcome
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DefinitionsError, imported
@@ -15,6 +17,7 @@ from warren.metadata.events import Event, UserRemoved, VhostAdded, VhostRemoved
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
+from warren.metadata.users import PasswordHash
 from warren.node import settings
 from warren.node.config import Config
 from warren.node.journaling import Journaling
@@ -23,7 +26,9 @@ from warren.node.refusal import BootRefused
 from warren.node.storage import Storage
 from warren.node.tree import Creation, Tree, TreeWorld
 from warren.runtime.clock import Clock
+from warren.runtime.labour import Labour
 from warren.runtime.randomness import random_octets
+from warren.runtime.timers import wait
 from warren.runtime.turns import Turns
 from warren.session.gate import Gate
 from warren.session.greeting import server_properties
@@ -35,7 +40,6 @@ logger = logging.getLogger("warren.broker")
 
 # Frame numbers on the wire are two octets: what "no limit" is.
 _CHANNELS_MAX = 65_535
-_SALT_SIZE = 4
 
 
 def _nobody(reason: str) -> None:
@@ -61,6 +65,7 @@ class Broker:
         self._config = config
         self._clock = clock
         self._turns = Turns(clock)
+        self._labour = Labour(thread_count=PASSWORD_THREADS, waiting_max=PASSWORDS_WAITING_MAX)
         self.name = name
         self._journaling = journaling
         self.metadata = journaling.metadata if journaling else Metadata()
@@ -98,12 +103,17 @@ class Broker:
         """
         files = self._definition_files()
         if files is None and self._is_new():
-            self._apply("defaults", initial_commands(self._defaults(), hash_with_salt))
+            self._apply("defaults", initial_commands(self._defaults(), self.hash_password))
         for file in files or ():
             self._apply(f"definitions file {str(file)!r}", self._read_definitions(file))
             logger.info("definitions imported from %s", file)
         if self._journaling is not None:
             self._journaling.journal.begin()
+
+    def hash_password(self, password: str) -> PasswordHash:
+        """The hash to keep for `password`, as configured; takes its time."""
+        algorithm = self._config.get(settings.PASSWORD_HASHING)
+        return hash_password(password, random_octets(SALT_SIZE), algorithm)
 
     def _is_new(self) -> bool:
         metadata = self.metadata
@@ -127,6 +137,17 @@ class Broker:
             AuthenticationSettings(
                 mechanisms=in_order(self._config.family(settings.MECHANISMS)),
                 loopback_users=frozenset(user for user, is_local in users.items() if is_local),
+                penalties=PenaltySettings(
+                    failures_free=self._config.get(settings.LOGIN_FAILURES),
+                    delay_ms_max=self._config.get(settings.LOGIN_DELAY),
+                ),
+            ),
+            AuthenticationWorld(
+                labour=self._labour.do,
+                now=self._clock.now,
+                random_octets=random_octets,
+                wait=wait,
+                report=logger.warning,
             ),
         )
 
@@ -160,6 +181,7 @@ class Broker:
 
     async def close(self) -> None:
         """Write what is pending; then every virtual host ends."""
+        self._labour.close()
         await self.tree.close()
 
     def _definition_files(self) -> list[Path] | None:
@@ -197,7 +219,7 @@ class Broker:
 
     def _read_definitions(self, file: Path) -> list[Command]:
         try:
-            found = importable(imported(json.loads(file.read_bytes()), hash_with_salt), self.metadata)
+            found = importable(imported(json.loads(file.read_bytes()), self.hash_password), self.metadata)
         except OSError as error:
             raise BootRefused(f"definitions file {str(file)!r}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
@@ -207,11 +229,6 @@ class Broker:
         for text in found.left_out:
             logger.warning("definitions: left out: %s", text)
         return found.commands
-
-
-def hash_with_salt(password: str) -> bytes:
-    """The hash to keep for `password`."""
-    return hash_password(password, random_octets(_SALT_SIZE))
 
 
 def _report(text: str) -> None:

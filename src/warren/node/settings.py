@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from warren import limits
+from warren.access.passwords import ARGON2ID, SHA256, SHA512
 from warren.node.values import Address, address, boolean, choice, fraction, integer, size, text, unless
 from warren.transport.certificates import LoginFrom
 from warren.transport.tls import VERSION_NAMES
@@ -136,6 +137,15 @@ MECHANISMS = Family(
     "ways to log in, in order of preference",
 )
 LOOPBACK_USERS = Family("loopback_users", {"guest": True}, boolean, "users let in from this machine only")
+PASSWORD_HASHING = Setting(
+    "password_hashing_module", ARGON2ID, choice({name: name for name in (ARGON2ID, SHA256, SHA512)}),
+    "what new passwords are hashed with",
+)  # fmt: skip
+LOGIN_FAILURES: Setting[int | None] = Setting(
+    "login_failures.free", limits.LOGIN_FAILURES_FREE, unless(("infinity",), integer(0, 1_000_000)),
+    "failed logins of an address, or of a name, after which those that follow wait",
+)  # fmt: skip
+LOGIN_DELAY = Setting("login_failures.delay_max", limits.LOGIN_DELAY_MS_MAX, _MS, "how long at most")
 DEFAULT_USER = Setting("default_user", "guest", text, "made when there is nobody yet")
 DEFAULT_PASSWORD = Setting("default_pass", "guest", text, "its password")
 DEFAULT_VHOST = Setting("default_vhost", "/", text, "made when there is none yet")

@@ -144,3 +144,11 @@ class Periodic:
     def _run(self) -> None:
         self._timer = self._loop.call_later(self._interval_s, self._run)
         self._act()
+
+
+def wait(pause_ms: int) -> "asyncio.Future[None]":
+    """Over after `pause_ms`."""
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    loop.call_later(pause_ms / 1000, lambda: None if over.done() else over.set_result(None))
+    return over

@@ -42,8 +42,7 @@ cdef class Connection:
     cdef readonly int64_t write_count
     cdef public bint is_moved
     cdef public object history
-    cdef bytes _greeting
-    cdef object _handshake
+    cdef object _entrance
     cdef object _heartbeat
     cdef object _closing_deadline
     cdef object _timeout_check

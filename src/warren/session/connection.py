@@ -21,8 +21,9 @@ from warren.errors import (
 from warren.session.channel import Channel
 from warren.session.closing import close_text
 from warren.session.domain import Domain, Login
-from warren.session.handshake import PROTOCOL_HEADER, PROTOCOL_HEADER_SIZE, Handshake
-from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, Pulse
+from warren.session.entrance import Entrance
+from warren.session.handshake import Handshake
+from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, Pulse, check_heartbeat
 from warren.session.opening import open_channel
 from warren.session.outbox import Buffer, Outbox
 from warren.session.peer import Peer
@@ -64,8 +65,8 @@ class Connection:
     """The protocol of one client, below the waterline."""
 
     __slots__ = (
-        "_channel", "_channels", "_closing_deadline", "_greeting", "_handshake", "_heartbeat", "_is_deaf",
-        "_is_leaving", "_is_leaving_soon", "_is_lost", "_is_open", "_now", "_reader",
+        "_channel", "_channels", "_closing_deadline", "_entrance", "_heartbeat", "_is_deaf", "_is_leaving",
+        "_is_leaving_soon", "_is_lost", "_is_open", "_now", "_reader",
         "_silence_excused", "_timeout_check", "_timeout_interval", "_vhost", "_waiting", "_wake",
         "_will_resume", "_work_max", "changes", "connected_at", "domain", "has_more", "history", "is_moved",
         "login", "octets_counted", "octets_received", "outbox", "owner", "peer", "read_count", "server",
@@ -109,8 +110,8 @@ class Connection:
         # True when the server knows that its numbers have changed; who samples them keeps them here.
         self.is_moved = False
         self.history: object = None
-        self._greeting = b""
-        self._handshake: Handshake | None = Handshake(server.gate, peer, server.offer, now)
+        handshake = Handshake(server.gate, peer, server.offer, now)
+        self._entrance: Entrance | None = Entrance(handshake, self.outbox, server.later, self._come_in)
         self._heartbeat: Heartbeat | None = None
         self._closing_deadline: int | None = None
         # When to look for deliveries that are held too long, and how often.
@@ -134,7 +135,7 @@ class Connection:
     @property
     def is_reading_paused(self) -> bool:
         """True while nothing more may be read from this client."""
-        return self.throttle.is_reading_paused
+        return self.throttle.is_reading_paused or self._is_thinking()
 
     @property
     def channels(self) -> dict[int, Channel]:
@@ -148,7 +149,7 @@ class Connection:
         if not self.is_moved:
             self._move()
         self._work_max = work
-        if self.has_more:
+        if self.has_more or self._is_thinking():
             self._waiting.append(data)
         else:
             self._take(data, now)
@@ -213,8 +214,8 @@ class Connection:
 
     def deadline(self) -> int | None:
         """When `expire` wants to be called (ms); None when it need not be."""
-        if self._handshake is not None:
-            return self._handshake.deadline()
+        if self._entrance is not None:
+            return self._entrance.deadline()
         if self._closing_deadline is not None:
             return self._closing_deadline
         beat = self._heartbeat.deadline() if self._heartbeat is not None else None
@@ -226,8 +227,9 @@ class Connection:
     def expire(self, now: int) -> None:
         """A deadline has passed: heartbeats, hung handshakes and closes, deliveries held too long."""
         self._now = now
-        if self._handshake is not None:
-            if self._handshake.is_expired(now):
+        if self._entrance is not None:
+            due = self._entrance.deadline()
+            if due is not None and now >= due:
                 self._finish()
         elif self._closing_deadline is not None:
             if now >= self._closing_deadline:
@@ -321,8 +323,14 @@ class Connection:
 
     def _receive_early(self, data: bytes) -> None:
         """Octets before the connection is open, or after it began to close."""
-        if self.state is State.HANDSHAKE and self._greeting is not None and len(self._greeting) < 8:
-            data = self._greet(data)
+        entrance = self._entrance
+        if entrance is not None and self.state is State.HANDSHAKE and not self._is_deaf:
+            behind = entrance.greet(data)
+            if behind is None:
+                self._finish()
+                self._is_deaf = True
+                return
+            data = behind
         if self._is_deaf:
             if _CLOSE_OK_FRAME in data:
                 self._finish()
@@ -331,22 +339,21 @@ class Connection:
             self._reader.feed(data)
         self._obey()
 
-    def _greet(self, data: bytes) -> bytes:
-        """Take the protocol header; answers what lies behind it."""
-        needed = PROTOCOL_HEADER_SIZE - len(self._greeting)
-        self._greeting += data[:needed]
-        if len(self._greeting) < PROTOCOL_HEADER_SIZE:
-            return b""
-        handshake = self._handshake
-        assert handshake is not None
-        answer = handshake.receive_header(self._greeting)
-        if not answer:
-            self.outbox.raw(PROTOCOL_HEADER)
-            self._finish()
-            self._is_deaf = True
-            return b""
-        self.outbox.payload(0, answer)
-        return data[needed:]
+    def _is_thinking(self) -> bool:
+        """The handshake waits for an answer of ours."""
+        return self._entrance is not None and self._entrance.is_waiting
+
+    def _come_in(self, now: int) -> None:
+        """What the handshake waits for is there: on with it, and with what came meanwhile."""
+        entrance = self._entrance
+        if entrance is None or not entrance.is_waiting:
+            return
+        self._now = now
+        self.guard(lambda: entrance.go_on(now))
+        if not entrance.is_waiting:
+            self.go_on(now)
+        self.changes += 1
+        self._wake.output_ready()
 
     def _obey(self) -> None:
         """Obey the whole frames that were fed, as many as a turn may take."""
@@ -367,6 +374,8 @@ class Connection:
                     self._forget(channel)
             else:
                 work -= self._obey_other(reader)
+                if self._is_thinking():
+                    return
             if work <= 0 or (self._is_open and work <= self._vhost.work):
                 self.has_more = reader.has_more()
                 return
@@ -385,7 +394,7 @@ class Connection:
         if not self._is_open:
             self._obey_unopened(reader)
         elif reader.kind == _HEARTBEAT:
-            self._check_heartbeat(reader)
+            check_heartbeat(reader)
         elif reader.channel == 0:
             self._obey_channel_0(reader)
         else:
@@ -405,20 +414,15 @@ class Connection:
         if self.state is State.CLOSING:
             self._obey_closing(reader)
             return
-        handshake = self._handshake
-        if handshake is None or handshake.deadline() is None or self._is_deaf:
+        entrance = self._entrance
+        if entrance is None or entrance.deadline() is None or self._is_deaf:
             return
         if reader.kind == _HEARTBEAT:
-            self._check_heartbeat(reader)
+            check_heartbeat(reader)
             return
-        if reader.channel or reader.kind != _METHOD:
-            raise UnexpectedFrame(frame_octets(reader.kind, reader.payload()), method_index=0)
-        answer = handshake.handle(decode_method(reader.payload()))
-        if answer:
-            self.outbox.payload(0, answer)
-        reader.frame_size_max = handshake.frame_size_max
-        if handshake.is_complete:
-            self._open(handshake)
+        entrance.obey(reader, self._now)
+        if entrance.handshake.is_complete:
+            self._open(entrance.handshake)
 
     def _open(self, handshake: Handshake) -> None:
         """The handshake is complete."""
@@ -426,7 +430,7 @@ class Connection:
         self.login = Login.from_handshake(handshake)
         self.outbox.frame_size_max = handshake.frame_size_max
         self._heartbeat = Heartbeat(handshake.heartbeat_s, self._now)
-        self._handshake = None
+        self._entrance = None
         self._is_open = True
         self.state = State.OPEN
         tells = "connection.blocked" in handshake.capabilities
@@ -495,12 +499,6 @@ class Connection:
         elif index == methods.ConnectionClose.index and not self._is_leaving:
             self.outbox.payload(0, _CLOSE_OK)
 
-    def _check_heartbeat(self, reader: FrameReader) -> None:
-        if reader.channel:
-            raise UnexpectedFrame(frame_octets(8, reader.payload()), method_index=0)
-        if reader.size:
-            raise FrameError(f"{frame_octets(8, reader.payload())}: unknown_frame", method_index=0)
-
     def _expire_open(self, now: int) -> None:
         self._vhost.now = now
         heartbeat = self._heartbeat
@@ -545,10 +543,10 @@ class Connection:
         if self.state in (State.CLOSING, State.FINISHED):
             self._is_deaf = True
             return
-        if self._handshake is not None and not self._handshake.refuse(error, self._now):
+        if self._entrance is not None and not self._entrance.refuse(error, self._now):
             self._is_deaf = True
             return
-        self._handshake = None
+        self._entrance = None
         self._release(b"")
         index = error.method_index or 0
         close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
@@ -588,7 +586,7 @@ class Connection:
 
     def _finish(self) -> None:
         self.changes += 1
-        self._handshake = None
+        self._entrance = None
         self._heartbeat = None
         self._timeout_check = None
         self._closing_deadline = None

@@ -67,11 +67,13 @@ class Gate:
         """SASL mechanisms offered to `peer`, in order of preference."""
         return self._authenticator.mechanisms(peer)
 
-    def authenticate(self, mechanism: str, response: bytes, peer: Peer, *, protocol: str = _AMQP) -> str:
+    async def authenticate(
+        self, mechanism: str, response: bytes, peer: Peer, *, protocol: str = _AMQP
+    ) -> str:
         """The user's name; LoginRefused if it is nobody, another AmqpError if the response is malformed."""
         attempts = self._attempts.setdefault(protocol, Attempts())
         try:
-            name = self._authenticator.authenticate(mechanism, response, peer)
+            name = await self._authenticator.authenticate(mechanism, response, peer)
             attempts.succeeded += 1
             return name
         except AmqpError as error:

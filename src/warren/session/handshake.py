@@ -138,13 +138,13 @@ class Handshake:
         self.version = version
         return self._offer.start(version, self._gate.mechanisms(self._peer))
 
-    def handle(self, method: Method) -> bytes:
+    async def handle(self, method: Method) -> bytes:
         """The answer to `method`, which came on channel 0; an exception goes to `refuse`."""
         phase = TRANSITIONS.get((self.phase, type(method)))
         try:
             if phase is None:
                 raise ChannelNumberError(f"unexpected method in connection state {self.phase.value}")
-            answer = self._perform(method)
+            answer = await self._perform(method)
         except AmqpError as error:
             if error.method_index is None:
                 error.method_index = method.index
@@ -153,6 +153,11 @@ class Handshake:
         if phase is Phase.RUNNING:
             self._deadline = None
         return answer
+
+    def excuse(self, pause_ms: int) -> None:
+        """The peer has waited for so long for us: that time is not its own."""
+        if self._deadline is not None:
+            self._deadline += pause_ms
 
     def refuse(self, error: AmqpError, now: int) -> bool:
         """End the handshake; whether the peer is told `error`, or is left in silence and dropped later."""
@@ -163,9 +168,9 @@ class Handshake:
         self._deadline = None if is_told else now + self._settings.refusal_delay_ms
         return is_told
 
-    def _perform(self, method: Method) -> bytes:
+    async def _perform(self, method: Method) -> bytes:
         if isinstance(method, ConnectionStartOk):
-            return self._start(method)
+            return await self._start(method)
         if isinstance(method, ConnectionTuneOk):
             return self._tune(method)
         assert isinstance(method, ConnectionOpen)
@@ -173,14 +178,14 @@ class Handshake:
         self.vhost = method.virtual_host
         return _OPEN_OK
 
-    def _start(self, method: ConnectionStartOk) -> bytes:
+    async def _start(self, method: ConnectionStartOk) -> bytes:
         self.client_properties = method.client_properties
         self.capabilities = _capabilities(method.client_properties)
         self.mechanism = method.mechanism
         if method.mechanism not in self._gate.mechanisms(self._peer):
             raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
         response = method.response.encode("utf-8", "surrogateescape")
-        self.user = self._gate.authenticate(method.mechanism, response, self._peer)
+        self.user = await self._gate.authenticate(method.mechanism, response, self._peer)
         return self._offer.tune
 
     def _tune(self, method: ConnectionTuneOk) -> bytes:

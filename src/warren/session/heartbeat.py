@@ -7,6 +7,10 @@ Any octet counts, so reading and writing need no bookkeeping beyond the totals t
 
 from enum import Enum
 
+from warren.errors import FrameError, UnexpectedFrame
+from warren.wire.erlang import frame_octets
+from warren.wire.frames import HEARTBEAT, FrameReader
+
 # 0-9-1 §4.2.7: type 8, channel 0, no payload.
 HEARTBEAT_FRAME = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
@@ -60,3 +64,11 @@ class Heartbeat:
             return False
         self._silent_checks += 1
         return self._silent_checks >= _SILENT_CHECKS_MAX
+
+
+def check_heartbeat(reader: FrameReader) -> None:
+    """Raise unless the heartbeat under the cursor is one: on channel 0, and empty."""
+    if reader.channel:
+        raise UnexpectedFrame(frame_octets(HEARTBEAT, reader.payload()), method_index=0)
+    if reader.size:
+        raise FrameError(f"{frame_octets(HEARTBEAT, reader.payload())}: unknown_frame", method_index=0)

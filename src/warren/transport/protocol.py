@@ -290,6 +290,8 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         due = client.deadline()
         if due is not None:
             self._turn.deadlines.schedule(self, due)
+        if client.has_more and not self._is_busy:
+            self._be_busy()
         if client.is_reading_paused == self._is_reading:
             self._read(not self._is_reading)
 

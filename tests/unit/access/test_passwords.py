@@ -1,26 +1,40 @@
-"""Password hashes that RabbitMQ made, and that it could have made."""
+"""Password hashes that RabbitMQ made, that it could have made, and ours."""
 
 from base64 import b64decode
 from hashlib import md5, sha512
 
 import pytest
+from argon2 import Type
+from argon2.low_level import hash_secret
 
-from warren.access.passwords import DEFAULT_ALGORITHM, hash_password, is_password
+from warren.access.passwords import ARGON2ID, SHA256, hash_password, is_affordable, is_password, is_quick
+from warren.metadata.users import PasswordHash
 
 # As RabbitMQ 3.10.8 exported the user `low` with the password `low`.
-EXPORTED = "UyUVJpRZR6sAIQD2r4q5VISgbphywMkm2zx7PyPoNq6qMIgZ"
+EXPORTED = PasswordHash(b64decode("UyUVJpRZR6sAIQD2r4q5VISgbphywMkm2zx7PyPoNq6qMIgZ"), SHA256)
+SALT = b"sixteen octets !"
 
 
 def test_a_hash_that_rabbitmq_made_is_matched_by_its_password_alone() -> None:
-    assert is_password("low", b64decode(EXPORTED), "rabbit_password_hashing_sha256")
-    assert not is_password("Low", b64decode(EXPORTED), "rabbit_password_hashing_sha256")
+    assert is_password("low", EXPORTED)
+    assert not is_password("Low", EXPORTED)
+    assert is_quick(EXPORTED)
 
 
-def test_a_hash_begins_with_its_salt() -> None:
-    stored = hash_password("geheim", b"salt")
-    assert stored[:4] == b"salt"
-    assert len(stored) == 36
-    assert is_password("geheim", stored, DEFAULT_ALGORITHM)
+def test_a_new_hash_is_argon2id_and_says_how_it_was_made() -> None:
+    stored = hash_password("geheim", SALT)
+    assert stored.algorithm == ARGON2ID
+    assert stored.octets.startswith(b"$argon2id$v=19$m=19456,t=2,p=1$")
+    assert is_password("geheim", stored)
+    assert not is_password("Geheim", stored)
+    assert not is_quick(stored)
+
+
+def test_a_hash_of_rabbitmqs_begins_with_four_octets_of_salt() -> None:
+    stored = hash_password("geheim", SALT, SHA256)
+    assert stored.octets[:4] == SALT[:4]
+    assert len(stored.octets) == 36
+    assert is_password("geheim", stored)
 
 
 @pytest.mark.parametrize(
@@ -31,15 +45,48 @@ def test_a_hash_begins_with_its_salt() -> None:
     ],
 )
 def test_other_algorithms_of_rabbitmq_are_known(algorithm: str, digest: bytes) -> None:
-    assert is_password("pass", b"salt" + digest, algorithm)
-    assert not is_password("pass!", b"salt" + digest, algorithm)
+    assert is_password("pass", PasswordHash(b"salt" + digest, algorithm))
+    assert not is_password("pass!", PasswordHash(b"salt" + digest, algorithm))
 
 
 def test_no_password_matches_an_empty_hash_or_an_unknown_algorithm() -> None:
-    assert not is_password("", b"", DEFAULT_ALGORITHM)
-    assert not is_password("", b"salt", DEFAULT_ALGORITHM)
-    assert not is_password("pass", hash_password("pass", b"salt"), "rot13")
+    assert not is_password("", PasswordHash(b"", SHA256))
+    assert not is_password("", PasswordHash(b"salt", SHA256))
+    assert not is_password("", PasswordHash(b"", ARGON2ID))
+    assert not is_password("pass", PasswordHash(hash_password("pass", SALT, SHA256).octets, "rot13"))
 
 
-def test_a_password_may_hold_any_text() -> None:
-    assert is_password("päss\udcff", hash_password("päss\udcff", b"salt"), DEFAULT_ALGORITHM)
+@pytest.mark.parametrize("algorithm", [SHA256, ARGON2ID])
+def test_a_password_may_hold_any_text(algorithm: str) -> None:
+    assert is_password("päss\udcff", hash_password("päss\udcff", SALT, algorithm))
+
+
+@pytest.mark.parametrize(
+    ("memory_kib", "passes", "lanes", "kind", "is_taken"),
+    [
+        (65_536, 3, 4, Type.ID, True),
+        (65_544, 1, 1, Type.ID, False),
+        (8, 11, 1, Type.ID, False),
+        (72, 1, 9, Type.ID, False),
+        (64, 1, 1, Type.I, False),
+    ],
+)
+def test_a_hash_from_elsewhere_may_not_take_all_memory(
+    memory_kib: int, passes: int, lanes: int, kind: Type, is_taken: bool
+) -> None:
+    stored = PasswordHash(hash_secret(b"pass", SALT, passes, memory_kib, lanes, 32, kind), ARGON2ID)
+    assert is_affordable(stored) is is_taken
+    assert is_password("pass", stored) is is_taken
+
+
+@pytest.mark.parametrize(
+    "octets", [b"$argon2id$", b"\xff\xfe", b"salt and a digest", b"$argon2id$v=19$m=8,t=1,p=1$$"]
+)
+def test_what_is_no_hash_of_argon2_is_not_taken_for_one(octets: bytes) -> None:
+    stored = PasswordHash(octets, ARGON2ID)
+    assert not is_password("pass", stored)
+
+
+def test_what_rabbitmq_made_is_always_affordable() -> None:
+    assert is_affordable(EXPORTED)
+    assert is_affordable(PasswordHash(b"", ARGON2ID))

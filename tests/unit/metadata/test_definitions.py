@@ -11,6 +11,7 @@ from warren.metadata.definitions import exported, exported_vhost, json_value
 from warren.metadata.definitions_import import DefinitionsError, imported
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
+from warren.metadata.users import PasswordHash
 from warren.wire.table import Float32, Int8, Int32, Timestamp, UInt16
 
 Apply = Callable[[Command], Reply]
@@ -63,8 +64,8 @@ SECTIONS = (
 )
 
 
-def no_hash(password: str) -> bytes:
-    return b"hashed " + password.encode()
+def no_hash(password: str) -> PasswordHash:
+    return PasswordHash(b"hashed " + password.encode(), "rot13")
 
 
 def loaded(document: object, *, vhost: str | None = None, into: Metadata | None = None) -> Metadata:
@@ -128,7 +129,7 @@ def test_passwords_in_the_clear_are_hashed_and_old_documents_read() -> None:
     }
     users = loaded(document).users.by_name
     assert users["a"].password_hash == b"hashed secret"
-    assert users["a"].hashing_algorithm == "rabbit_password_hashing_sha256"
+    assert users["a"].hashing_algorithm == "rot13"
     assert users["a"].tags == ("administrator", "management")
     assert (users["b"].password_hash, users["b"].tags) == (b"\0\0\0", ())
     assert users["b"].hashing_algorithm == "rabbit_password_hashing_md5"

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.node.test_broker import connect, frame, say
+from tests.unit.node.test_broker import QUICK, connect, frame, say
 
 from warren.limits import QUEUE_MEMORY_MAX, QUEUES_SHRUNK_PER_TURN, RECOVERED_PER_TURN
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
@@ -31,7 +31,7 @@ def within(path: Path, work: Callable[[Broker], Awaitable[None]]) -> None:
     async def run() -> None:
         clock = Clock()
         journaling = Journaling(path, clock, is_damage_skipped=False)
-        broker = Broker(Config([]), clock, "warren@test", journaling=journaling)
+        broker = Broker(Config([QUICK]), clock, "warren@test", journaling=journaling)
         broker.populate()
         try:
             await broker.open_storage(path)

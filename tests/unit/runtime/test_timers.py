@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import cast
 
-from warren.runtime.timers import SLOT_MS, Alarm, Deadlined, Deadlines
+from warren.runtime.timers import SLOT_MS, Alarm, Deadlined, Deadlines, wait
 
 
 class HandClock:
@@ -178,3 +178,22 @@ def test_an_alarm_rings_to_the_millisecond_and_again_when_it_is_told() -> None:
     alarm.stop()
     loop.run_until(start + 2_000)
     assert times == [7, 50]
+
+
+def test_a_wait_is_over_when_its_time_has_come() -> None:
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await wait(20)
+        return loop.time() - before
+
+    assert asyncio.run(work()) >= 0.019
+
+
+def test_a_wait_that_nobody_needs_any_more_is_let_go() -> None:
+    async def work() -> None:
+        over = wait(1)
+        over.cancel()
+        await wait(5)
+
+    asyncio.run(work())

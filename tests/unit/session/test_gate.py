@@ -1,9 +1,10 @@
 """Who may come in, with the texts measured on RabbitMQ 3.10.8."""
 
 import pytest
+from tests.unit.access.world import Imagined, finished
 
 from warren.access.authenticate import AuthenticationSettings, Authenticator
-from warren.access.passwords import hash_password
+from warren.access.passwords import SALT_SIZE, hash_password
 from warren.errors import AmqpSyntaxError, InternalError, LoginRefused, NotAllowed
 from warren.metadata.commands import PutVhost, SetUserLimits, SetVhostLimits
 from warren.metadata.defaults import DefaultsSettings, initial_commands
@@ -27,7 +28,7 @@ class Entrance:
         self.metadata = Metadata()
         self.proposals = LocalProposals(self.metadata, lambda: 0)
         for command in initial_commands(
-            DefaultsSettings(), lambda password: hash_password(password, b"salt")
+            DefaultsSettings(), lambda password: hash_password(password, bytes(SALT_SIZE))
         ):
             self.proposals.apply(command)
         self.proposals.apply(PutVhost(name="v"))
@@ -35,7 +36,7 @@ class Entrance:
         self.places: list[tuple[str, str]] = []
         self.down: list[str] = []
         self.reports: list[str] = []
-        authenticator = Authenticator(self.metadata, AuthenticationSettings())
+        authenticator = Authenticator(self.metadata, AuthenticationSettings(), Imagined().world())
         self.gate = Gate(self.metadata, authenticator, lambda: self, self.reports.append)
 
     def connections_of(self, user: str) -> int:
@@ -49,7 +50,7 @@ class Entrance:
 
 
 def test_a_user_with_the_right_password_is_let_in() -> None:
-    assert Entrance().gate.authenticate("PLAIN", b"\x00guest\x00guest", HERE) == "guest"
+    assert finished(Entrance().gate.authenticate("PLAIN", b"\x00guest\x00guest", HERE)) == "guest"
 
 
 @pytest.mark.parametrize(
@@ -59,14 +60,14 @@ def test_a_user_with_the_right_password_is_let_in() -> None:
 def test_every_refusal_reads_the_same_and_is_reported_without_secrets(response: bytes, peer: Peer) -> None:
     entrance = Entrance()
     with pytest.raises(LoginRefused) as caught:
-        entrance.gate.authenticate("PLAIN", response, peer)
+        finished(entrance.gate.authenticate("PLAIN", response, peer))
     assert caught.value.reply_text == REFUSED
     assert entrance.reports == [f"PLAIN login refused for {peer.name}: access_refused"]
 
 
 def test_a_malformed_response_is_another_error() -> None:
     with pytest.raises(AmqpSyntaxError):
-        Entrance().gate.authenticate("PLAIN", b"guest", HERE)
+        finished(Entrance().gate.authenticate("PLAIN", b"guest", HERE))
 
 
 def refusal(entrance: Entrance, vhost: str) -> str:

@@ -1,6 +1,7 @@
 """The handshake, phase by phase, with the answers measured on RabbitMQ 3.10.8."""
 
 import pytest
+from tests.unit.access.world import finished
 
 from warren.errors import (
     AmqpError,
@@ -43,7 +44,7 @@ class OneUser:
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         return ("PLAIN", "AMQPLAIN")
 
-    def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
+    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
         if response != b"\x00alice\x00p\xff":
             raise LoginRefused("Login was refused", method_index=0)
         return "alice"
@@ -68,7 +69,7 @@ def at(phase: Phase, properties: dict[str, object] | None = None) -> Handshake:
     steps: list[Method] = [start_ok(properties), ConnectionTuneOk(100, 8192, 30), ConnectionOpen("/")]
     handshake.receive_header(PROTOCOL_HEADER)
     while handshake.phase is not phase:
-        handshake.handle(steps.pop(0))
+        finished(handshake.handle(steps.pop(0)))
     return handshake
 
 
@@ -84,11 +85,11 @@ def test_a_client_comes_through_in_four_steps() -> None:
         "capabilities": {"basic.nack": True, "x": False},
         "connection_name": "me",
     }
-    assert decode_method(handshake.handle(start_ok(properties))) == ConnectionTune(2047, 131072, 60)
+    assert decode_method(finished(handshake.handle(start_ok(properties)))) == ConnectionTune(2047, 131072, 60)
     assert handshake.user == "alice"
-    assert handshake.handle(ConnectionTuneOk(100, 65536, 30)) == b""
+    assert finished(handshake.handle(ConnectionTuneOk(100, 65536, 30))) == b""
     assert (handshake.channels_max, handshake.frame_size_max, handshake.heartbeat_s) == (100, 65536, 30)
-    assert decode_method(handshake.handle(ConnectionOpen("/"))) == ConnectionOpenOk()
+    assert decode_method(finished(handshake.handle(ConnectionOpen("/")))) == ConnectionOpenOk()
     assert handshake.is_complete
     assert handshake.vhost == "/"
     assert handshake.mechanism == "PLAIN"
@@ -151,7 +152,7 @@ def test_any_other_header_is_refused(header: bytes) -> None:
 def fail(handshake: Handshake, method: Method) -> tuple[AmqpError, bool]:
     """The error of `method`, and whether the peer is told."""
     with pytest.raises(AmqpError) as caught:
-        handshake.handle(method)
+        finished(handshake.handle(method))
     return caught.value, handshake.refuse(caught.value, START + 100)
 
 
@@ -198,10 +199,10 @@ def test_limits_beyond_the_proposal_are_answered_with_silence(
 
 def test_the_extremes_of_the_proposal_are_taken() -> None:
     handshake = at(Phase.AWAIT_TUNE_OK)
-    handshake.handle(ConnectionTuneOk(2047, 131072, 65535))
+    finished(handshake.handle(ConnectionTuneOk(2047, 131072, 65535)))
     assert handshake.heartbeat_s == 65535
     handshake = at(Phase.AWAIT_TUNE_OK)
-    handshake.handle(ConnectionTuneOk(1, 4096, 0))
+    finished(handshake.handle(ConnectionTuneOk(1, 4096, 0)))
     assert handshake.frame_size_max == 4096
 
 
@@ -245,4 +246,10 @@ def test_nothing_is_taken_after_a_refusal() -> None:
     handshake = at(Phase.AWAIT_START_OK)
     fail(handshake, start_ok({}, "wrong"))
     with pytest.raises(ChannelNumberError):
-        handshake.handle(start_ok())
+        finished(handshake.handle(start_ok()))
+
+
+def test_time_that_the_peer_waited_for_us_is_not_its_own() -> None:
+    handshake = at(Phase.AWAIT_TUNE_OK)
+    handshake.excuse(500)
+    assert handshake.deadline() == START + 10_500

@@ -145,7 +145,7 @@ async def login(request: web.Request, node: Managed) -> web.StreamResponse:
     credentials = None
     if isinstance(name, str) and isinstance(password, str) and ":" not in name:
         credentials = f"{name}:{password}".encode()
-    check_credentials(request, node, credentials)
+    await check_credentials(request, node, credentials)
     return reply("ok")
 
 

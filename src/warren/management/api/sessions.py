@@ -28,7 +28,7 @@ async def sign_in(request: web.Request, node: Managed) -> web.Response:
     fields = await read_fields(request)
     credentials = f"{fields.text('username')}:{fields.text('password')}"
     try:
-        user = check_credentials(request, node, credentials.encode("utf-8", "surrogatepass"))
+        user = await check_credentials(request, node, credentials.encode("utf-8", "surrogatepass"))
     except Refused as refusal:
         # Challenged, the browser would ask for the password itself.
         refusal.response.headers.pop("www-authenticate", None)

@@ -1,12 +1,13 @@
 """Users: their passwords, tags and permissions."""
 
+import asyncio
 from base64 import b64decode
 from binascii import Error as Base64Error
 from typing import Required, TypedDict
 
 from aiohttp import web
 
-from warren.access.passwords import ALGORITHMS
+from warren.access.passwords import ALGORITHMS, is_affordable
 from warren.management.api.permissions import (
     PermissionShape,
     TopicPermissionShape,
@@ -22,7 +23,7 @@ from warren.management.replies import bad_request, done, put
 from warren.metadata.commands import PutUser, RemoveUser
 from warren.metadata.definitions import user_entry
 from warren.metadata.definitions_import import DEFAULT_HASHING
-from warren.metadata.users import User
+from warren.metadata.users import PasswordHash, User
 
 
 class UserBody(TypedDict, total=False):
@@ -83,10 +84,15 @@ async def put_user(request: web.Request, node: Managed) -> web.StreamResponse:
     if "password" in fields and "password_hash" in fields:
         raise bad_request("both_password_and_password_hash_are_provided")
     is_new = name not in node.metadata.users.by_name
-    octets, algorithm = _hashed(fields, node)
+    hashed = await _hashed(fields, node)
     await propose(
         node,
-        PutUser(name=name, password_hash=octets, hashing_algorithm=algorithm, tags=tags_of(fields)),
+        PutUser(
+            name=name,
+            password_hash=hashed.octets,
+            hashing_algorithm=hashed.algorithm,
+            tags=tags_of(fields),
+        ),
     )
     return put(is_new=is_new)
 
@@ -138,18 +144,21 @@ def tags_of(fields: Fields) -> tuple[str, ...]:
     return tuple(filter(None, (word.strip() for word in words)))
 
 
-def _hashed(fields: Fields, node: Managed) -> tuple[bytes, str]:
+async def _hashed(fields: Fields, node: Managed) -> PasswordHash:
     """The hash to keep, and its algorithm; without a password nobody gets in with one."""
     if "password" in fields:
-        return node.hash_password(fields.text("password")), DEFAULT_HASHING
+        return await asyncio.to_thread(node.hash_password, fields.text("password"))
     algorithm = fields.text("hashing_algorithm", DEFAULT_HASHING)
     if algorithm not in ALGORITHMS:
         raise bad_request(["unknown_hashing_algorithm", algorithm])
     written = fields.text("password_hash", "")
     try:
-        return b64decode(written, validate=True), algorithm
+        hashed = PasswordHash(b64decode(written, validate=True), algorithm)
     except (Base64Error, ValueError):
         raise bad_request(["not_base64", written]) from None
+    if not is_affordable(hashed):
+        raise bad_request(["not_affordable", written])
+    return hashed
 
 
 def _listing(found: list[User]) -> Listing[User]:

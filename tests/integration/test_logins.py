@@ -1,0 +1,87 @@
+"""Failed logins over sockets: those that follow wait, over AMQP and HTTP, and keep nobody else out."""
+
+import time
+from collections.abc import Iterator
+
+import pika
+import pytest
+from tests.integration.api import Client
+from tests.integration.process import Broker, broker
+
+DELAY_S = 0.4
+
+
+@pytest.fixture
+def node() -> Iterator[Broker]:
+    settings = {"WARREN_LOGIN_FAILURES_FREE": "3", "WARREN_LOGIN_FAILURES_DELAY_MAX": "400"}
+    with broker(**settings) as started:
+        yield started
+
+
+def guess(node: Broker, count: int, user: str = "guest") -> float:
+    """How long `count` wrong passwords took over HTTP, one after the other (s)."""
+    client = Client(node, f"{user}:wrong")
+    began = time.monotonic()
+    for _ in range(count):
+        assert client.status("GET /whoami") == 401
+    return time.monotonic() - began
+
+
+def connect(node: Broker, name: str, password: str) -> float:
+    """How long it took to come in over AMQP (s)."""
+    began = time.monotonic()
+    parameters = pika.ConnectionParameters(
+        "127.0.0.1", node.port, credentials=pika.PlainCredentials(name, password)
+    )
+    pika.BlockingConnection(parameters).close()
+    return time.monotonic() - began
+
+
+def test_guessing_gets_slow_over_http_and_amqp_alike(node: Broker) -> None:
+    guess(node, 6)
+    assert guess(node, 3) >= 2 * DELAY_S
+    with pytest.raises(pika.exceptions.ProbableAuthenticationError, match="Login was refused"):
+        connect(node, "nobody", "wrong")
+    assert connect(node, "guest", "guest") >= DELAY_S / 2
+    node.process.terminate()
+    node.stop()
+    slowed = [line for line in node.lines if "those that follow are slowed down" in line]
+    assert len(slowed) == 1
+
+
+def test_who_is_known_here_is_not_slowed_down_by_others(node: Broker) -> None:
+    connect(node, "guest", "guest")
+    guess(node, 8, user="stranger")
+    assert connect(node, "guest", "guest") < DELAY_S / 2
+
+
+def test_a_session_of_the_web_interface_is_guessed_at_as_slowly(node: Broker) -> None:
+    anonymous = Client(node, user=None)
+    wrong = {"username": "guest", "password": "wrong"}
+    began = 0.0
+    for attempt in range(9):
+        if attempt == 6:
+            began = time.monotonic()
+        answer = anonymous.ask("POST /warren/session", wrong, {"x-warren-ui": "1"})
+        assert answer.status == 401
+    assert time.monotonic() - began >= 2 * DELAY_S
+
+
+def test_attempts_are_counted(node: Broker) -> None:
+    guess(node, 2)
+    client = Client(node)
+    counted = {entry["protocol"]: entry for entry in client.get("/auth/attempts/warren@" + _host(client))}
+    assert counted["http"]["auth_attempts_failed"] == 2
+
+
+def test_a_password_is_changed_and_the_old_one_is_wrong_at_once(node: Broker) -> None:
+    client = Client(node)
+    client.status("PUT /users/u", {"password": "first", "tags": "management"})
+    assert Client(node, "u:first").status("GET /whoami") == 200
+    client.status("PUT /users/u", {"password": "second", "tags": "management"})
+    assert Client(node, "u:first").status("GET /whoami") == 401
+    assert Client(node, "u:second").status("GET /whoami") == 200
+
+
+def _host(client: Client) -> str:
+    return str(client.get("/overview")["node"]).partition("@")[2]
