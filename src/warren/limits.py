@@ -267,6 +267,8 @@ HTTP_GOT_SIZE_MAX = 33_554_432
 PEEKED_MAX = 1_000
 # Messages that are looked at for one answer, if few of them fit: half a second of reading from the disk.
 PEEKED_PER_REQUEST_MAX = 20_000
+# Deliveries that are named in one request to take them back.
+RETURNED_PER_REQUEST_MAX = 1_000
 # Conditions that a message is held against, and octets of its body that are read as text or JSON for it.
 CONDITIONS_MAX = 20
 # A longer body is found by what its beginning says; as JSON, which it is no more then, by nothing.

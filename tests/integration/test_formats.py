@@ -10,6 +10,7 @@ import pytest
 from google_crc32c import value
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
+from tests.integration.api import Client
 from tests.integration.process import broker, refusal
 from tests.integration.test_serve import connect
 
@@ -23,6 +24,9 @@ DEFINITIONS = {
     ],
     "policies": [{"vhost": "v", "name": "short", "pattern": "^limited", "definition": {"max-length": 2}}],
 }
+PAUSE = "/warren/queues/v/paused/pause"
+# Since when queues could be paused.
+NOT_PAUSED = ("store-1-metadata-1.tar.gz", "store-1-metadata-2.tar.gz")
 PROPERTIES = pika.BasicProperties(
     delivery_mode=2, content_type="text/plain", message_id="7", timestamp=1_700_000_000,
     headers={"text": "ü", "number": 2**40, "table": {"list": [True, None, 5]}},
@@ -61,6 +65,9 @@ def fill(data: Path, folder: Path) -> None:
         channel.confirm_delivery()
         channel.basic_publish("events", "all", b"in both", PROPERTIES)
         channel.basic_publish("", "plain", bytes(100_000), PROPERTIES)
+        channel.queue_declare("paused", durable=True)
+        channel.basic_publish("", "paused", b"later", PROPERTIES)
+        Client(started, "keeper:kept").ask(f"PUT {PAUSE}")
         started.process.send_signal(signal.SIGKILL)
         started.process.wait()
 
@@ -102,6 +109,10 @@ def test_everything_that_an_older_warren_kept_is_there(fixture: Path, tmp_path: 
         assert taken(channel, "limited") == [(b"1", False), (b"2", False)]
         channel.exchange_declare("events", "topic", durable=True, arguments={"x": 1})
         channel.queue_declare("sorted", durable=True, arguments={"x-max-priority": 5})
+        if fixture.name not in NOT_PAUSED:
+            assert taken(channel, "paused") == []
+            assert Client(started, "keeper:kept").status(f"DELETE {PAUSE}") == 204
+            assert taken(channel, "paused") == [(b"later", False)]
         with pytest.raises(ChannelClosedByBroker, match="404"):
             channel.queue_declare("deleted", passive=True)
         assert not any("damaged" in line for line in started.lines)

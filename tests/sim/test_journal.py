@@ -8,6 +8,7 @@ import errno
 import json
 import random
 from collections.abc import Callable, Generator
+from itertools import product
 
 import pytest
 from tests.sim.disk import SimulatedDisk
@@ -28,6 +29,7 @@ from warren.metadata.commands import (
     ForgetTransient,
     Meta,
     Outcome,
+    PauseQueue,
     PutUser,
     PutVhost,
     RemoveUser,
@@ -187,11 +189,14 @@ class Simulation:
     def check(self, waiting: list[Proposed], last: int) -> None:
         """What is there is what was applied, and a beginning of what waited for the disk."""
         found = described(self.metadata)
-        for count in range(len(waiting) + 1):
+        forgotten = [(ForgetTransient(), last)]
+        # What was refused and is on the disk came before transient things that have its name by now.
+        for count, before in product(range(len(waiting) + 1), ([], forgotten)):
             tried = [
                 *self.history,
+                *before,
                 *((one.command, last + 1 + at) for at, one in enumerate(waiting[:count])),
-                (ForgetTransient(), last),
+                *forgotten,
             ]
             if described(replayed(tried)) == found:
                 self.history[:] = tried
@@ -208,10 +213,13 @@ def replayed(history: list[tuple[Command, int]]) -> Metadata:
 
 def described(metadata: Metadata) -> dict[str, object]:
     document = exported(metadata, version="3.10.8")
-    return {
+    found: dict[str, object] = {
         section: sorted(json.dumps(entry, sort_keys=True) for entry in entries)
         for section, entries in document.items()
         if isinstance(entries, list)
+    }
+    return found | {
+        f"paused in {name}": sorted(vhost.topology.paused) for name, vhost in metadata.vhosts.by_name.items()
     }
 
 
@@ -250,6 +258,7 @@ def any_command(chance: random.Random) -> Command:
         *[Unbind(**binding)] * 2,
         DeleteQueue(vhost=vhost, name=one),
         DeleteQueue(vhost=vhost, name=one),
+        *[PauseQueue(vhost=vhost, name=one, is_paused=chance.random() < 0.6)] * 3,
         DeleteExclusiveQueues(vhost=vhost, owner="c", count_max=2),
         DeleteExchange(vhost=vhost, name=one, if_unused=chance.random() < 0.5),
     ]

@@ -1,7 +1,8 @@
 """The file of the metadata: what existed when it was made, and what was asked for since.
 
     file  │ "WRNMET" │ version u16 │ salt, 8 octets │ checksum u32 │ state │ STATE_END │ batches, zeros …
-    state │ BATCH or ENTRY …, which make all that existed; since version 2 many things with one ENTRY
+    state │ BATCH or ENTRY …, which make all that existed; since version 2 many things with one ENTRY,
+          │ since version 3 queues that are paused
     batch │ BATCH │ ENTRY …
 
 Records are those of the message store (`store/record`), with kinds of their own. As there, the salt is random
@@ -16,7 +17,7 @@ from google_crc32c import value as checksum_of
 
 from warren.store.record import checksum_seed, encode
 
-VERSION = 2
+VERSION = 3
 NAME = "metadata"
 # What it is called until it is whole.
 UNFINISHED_NAME = "metadata.new"

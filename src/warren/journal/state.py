@@ -13,6 +13,7 @@ from warren.journal.page import BATCH, ENTRY, STATE_END, encode_head, seed_of
 from warren.limits import JOURNAL_CHUNK_SIZE, JOURNAL_ROWS_MAX
 from warren.metadata.commands import (
     Command,
+    PauseQueue,
     PutUser,
     PutVhost,
     RestoreTopology,
@@ -89,6 +90,7 @@ class _Contents:
     exchanges: list[ExchangeRecord]
     queues: list[QueueRecord]
     bindings: list[BindingRecord]
+    paused: list[str]
 
     @classmethod
     def of(cls, vhost: Vhost) -> "_Contents":
@@ -98,6 +100,7 @@ class _Contents:
             exchanges=list(topology.exchanges.values()),
             queues=list(topology.queues.values()),
             bindings=list(topology.bindings()),
+            paused=list(topology.paused),
         )
 
     def commands(self) -> Iterator[Command]:
@@ -118,6 +121,9 @@ class _Contents:
             yield RestoreTopology(vhost=vhost, queues=some_queues)
         for some_bindings in _pieces(bindings):
             yield RestoreTopology(vhost=vhost, bindings=some_bindings)
+        for name in self.paused:
+            if name in queues:
+                yield PauseQueue(vhost=vhost, name=name)
 
 
 def _pieces(rows: Sequence[R]) -> Iterator[tuple[R, ...]]:

@@ -21,6 +21,7 @@ from warren.metadata.commands import (
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
+    PauseQueue,
     PermissionCommand,
     PutUser,
     PutVhost,
@@ -46,7 +47,14 @@ Name = tuple[object, ...]
 _EVERYTHING: Name = ("everything",)
 
 TopologyCommand = (
-    DeclareExchange | DeleteExchange | DeclareQueue | DeleteQueue | DeleteExclusiveQueues | Bind | Unbind
+    DeclareExchange
+    | DeleteExchange
+    | DeclareQueue
+    | PauseQueue
+    | DeleteQueue
+    | DeleteExclusiveQueues
+    | Bind
+    | Unbind
 )
 
 # A tuple, which is looked through three times as fast as a union.
@@ -54,11 +62,16 @@ _OF_TOPOLOGY = (
     DeclareQueue,
     DeclareExchange,
     Bind,
+    PauseQueue,
     DeleteQueue,
     DeleteExclusiveQueues,
     DeleteExchange,
     Unbind,
 )
+
+
+# Those that no binding goes with.
+_LEAVING = (DeclareExchange, DeclareQueue, PauseQueue, Bind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,10 @@ def survivors(metadata: Metadata, command: Command) -> list[Command]:
         case DeclareQueue():
             is_surviving = command.durable and command.owner is None
             return [command] if is_surviving and command.name not in topology.queues else []
+        case PauseQueue():
+            paused = topology.queues.get(command.name)
+            is_other = command.is_paused != (command.name in topology.paused)
+            return [command] if paused is not None and paused.is_surviving and is_other else []
         case Bind():
             is_new = _have_both_ends(topology, command) and not topology.has_binding(binding_of(command))
             return [command] if is_new and _is_durable(topology, command) else []
@@ -145,6 +162,7 @@ def concern(metadata: Metadata, command: Command) -> Concern:
             DeclareExchange()
             | DeleteExchange()
             | DeclareQueue()
+            | PauseQueue()
             | DeleteQueue()
             | DeleteExclusiveQueues()
             | Bind()
@@ -167,7 +185,7 @@ def _topology_concern(metadata: Metadata, command: TopologyCommand) -> Concern:
             changed.append(("queue", vhost, command.name))
             if command.owner is not None:
                 used.append(("owner", vhost, command.owner))
-        case DeleteQueue():
+        case PauseQueue() | DeleteQueue():
             changed.append(("queue", vhost, command.name))
         case DeleteExclusiveQueues():
             changed.append(("owner", vhost, command.owner))
@@ -178,7 +196,7 @@ def _topology_concern(metadata: Metadata, command: TopologyCommand) -> Concern:
             changed.append(("binding", vhost, binding_of(command)))
             kind = "queue" if command.is_to_queue else "exchange"
             used += [("exchange", vhost, command.source), (kind, vhost, command.destination)]
-    if record is not None and not isinstance(command, DeclareExchange | DeclareQueue | Bind):
+    if record is not None and not isinstance(command, _LEAVING):
         changed += [("exchange", vhost, name) for name in _shaken_by(record.topology, command)]
     return Concern(changed, used)
 

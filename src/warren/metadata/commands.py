@@ -258,6 +258,15 @@ class DeclareQueue(VhostCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PauseQueue(VhostCommand):
+    """Have a queue hand nothing out, or, if `is_paused` is false, hand out again."""
+
+    vhost: str
+    name: str
+    is_paused: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteQueue(VhostCommand):
     """Delete a queue and the bindings to it."""
 

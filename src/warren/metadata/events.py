@@ -53,6 +53,15 @@ class QueueDeclared:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuePaused:
+    """A queue hands nothing out, or does so again."""
+
+    vhost: str
+    queue: QueueRecord
+    is_paused: bool
+
+
+@dataclass(frozen=True, slots=True)
 class QueueDeleted:
     """A queue is gone; its bindings went before it."""
 
@@ -128,6 +137,7 @@ Event: TypeAlias = (
     | ExchangeDeclared
     | ExchangeDeleted
     | QueueDeclared
+    | QueuePaused
     | QueueDeleted
     | BindingAdded
     | BindingRemoved

@@ -24,6 +24,7 @@ from warren.metadata.commands import (
     ForgetTransient,
     Meta,
     Outcome,
+    PauseQueue,
     PermissionCommand,
     PutUser,
     PutVhost,
@@ -143,6 +144,7 @@ class Metadata:
         on(DeclareExchange, self._in_vhost(lambda vhost, command: vhost.topology.declare_exchange(command)))
         on(DeleteExchange, self._deleting(Topology.delete_exchange))
         on(DeclareQueue, self._in_vhost(self._declare_queue))
+        on(PauseQueue, self._in_vhost(lambda vhost, command: vhost.topology.pause_queue(command)))
         on(DeleteQueue, self._deleting(Topology.delete_queue))
         on(DeleteExclusiveQueues, self._deleting(Topology.delete_exclusive))
         on(Bind, self._in_vhost(lambda vhost, command: vhost.topology.bind(command)))

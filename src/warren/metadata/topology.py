@@ -22,6 +22,7 @@ from warren.metadata.commands import (
     DeleteExclusiveQueues,
     DeleteQueue,
     Outcome,
+    PauseQueue,
     Reply,
     RestoreTopology,
     Unbind,
@@ -34,6 +35,7 @@ from warren.metadata.events import (
     Listener,
     QueueDeclared,
     QueueDeleted,
+    QueuePaused,
 )
 from warren.metadata.records import (
     NO_ARGUMENTS,
@@ -67,6 +69,7 @@ class Topology:
         "_to_exchange",
         "_to_queue",
         "exchanges",
+        "paused",
         "queues",
         "vhost",
     )
@@ -84,6 +87,8 @@ class Topology:
         self._to_exchange: Groups[BindingRecord] = Groups()
         # Names of exclusive queues by the connection that owns them.
         self._exclusive: dict[str, dict[str, None]] = {}
+        # Names of queues that hand nothing out.
+        self.paused: dict[str, None] = {}
 
     def declare_exchange(self, command: DeclareExchange) -> Reply:
         """Create an exchange; EXISTING if there is one of the name."""
@@ -124,6 +129,20 @@ class Topology:
             number if command.durable and command.owner is None else 0,
         )
         self._add_queue(record)
+        return DONE
+
+    def pause_queue(self, command: PauseQueue) -> Reply:
+        """Pause a queue, or let it go on; EXISTING if it is so already."""
+        queue = self.queues.get(command.name)
+        if queue is None:
+            return MISSING
+        if command.is_paused == (command.name in self.paused):
+            return EXISTING
+        if command.is_paused:
+            self.paused[command.name] = None
+        else:
+            del self.paused[command.name]
+        self._notify(QueuePaused(self.vhost, queue, command.is_paused))
         return DONE
 
     def delete_queue(self, command: DeleteQueue, is_cascading: bool = True) -> Reply:
@@ -261,6 +280,7 @@ class Topology:
     def _delete_queue(self, name: str, *, is_cascading: bool = True) -> None:
         self._remove(list(self._to_queue.get(name)), is_cascading=is_cascading)
         queue = self.queues.pop(name)
+        self.paused.pop(name, None)
         if queue.owner is not None:
             names = self._exclusive[queue.owner]
             del names[name]

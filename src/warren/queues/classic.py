@@ -2,7 +2,8 @@
 
 Invariants:
 - while a message is ready, no consumer is (`pump` ends with one or the other used up), so a message that is
-  published to a queue where nothing waits goes straight to a consumer that can take it;
+  published to a queue where nothing waits goes straight to a consumer that can take it; none is, for as long
+  as the queue is paused;
 - `_sole`, if it is not None, is the only consumer and in its turn, and no message is ready: most queues have
   one, and a publish to many queues in turn is as fast as the few places in memory that it visits.
 """
@@ -142,6 +143,11 @@ class ClassicQueue(Queue):
         return self._consumers.active
 
     @property
+    def is_paused(self) -> bool:
+        """True while nobody gets messages, which may come and go all the same."""
+        return self._consumers.is_paused
+
+    @property
     def message_count(self) -> int:
         """How many messages are ready."""
         return self._ready.count
@@ -244,7 +250,7 @@ class ClassicQueue(Queue):
             self._move()
         if self._wake_when >= 0 and self._wake_when <= self._host.now:
             self.expire()
-        if not self._ready.count:
+        if not self._ready.count or self._consumers.is_paused:
             self.got_empty_count += 1
             return None
         delivery = self._ready.pop(self)
@@ -335,6 +341,16 @@ class ClassicQueue(Queue):
     def unpark(self, consumer: Consumer) -> None:
         """Let `consumer`, parked before, take its turn again; `pump` hands out what is ready."""
         self._consumers.unpark(consumer)
+
+    def pause(self) -> None:
+        """Hand nothing out, neither to consumers nor to who gets, until `resume`."""
+        self._sole = None
+        self._consumers.pause(True)
+
+    def resume(self) -> None:
+        """Hand out again, what has come meanwhile first."""
+        self._consumers.pause(False)
+        self.pump()
 
     def touch(self) -> None:
         """It was declared again: x-expires starts anew."""

@@ -6,6 +6,8 @@ from warren.queues.queue cimport Consumer
 @cython.final
 cdef class ConsumerSet:
     cdef readonly bint is_single_active
+    cdef readonly bint is_paused
+    cdef bint _is_special
     cdef readonly Consumer active
     cdef readonly Py_ssize_t count
     cdef dict _all

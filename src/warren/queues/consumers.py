@@ -2,6 +2,8 @@
 
 Invariant: a consumer of the set is either in the turn of its priority, or `is_parked`. One that turns out
 not to be ready is parked, and costs nothing until its subscriber says that it can take messages again.
+
+That most sets are asked in turn, and some not, is one flag: a pause costs those nothing that know none.
 """
 
 from collections.abc import Iterator
@@ -13,10 +15,14 @@ from warren.queues.queue import Consumer
 class ConsumerSet:
     """Chooses who gets the next message, in constant time."""
 
-    __slots__ = ("_all", "_groups", "active", "count", "is_single_active")
+    __slots__ = ("_all", "_groups", "_is_special", "active", "count", "is_paused", "is_single_active")
 
     def __init__(self, *, is_single_active: bool) -> None:
         self.is_single_active = is_single_active
+        # True while nobody gets anything.
+        self.is_paused = False
+        # One of these.
+        self._is_special = is_single_active
         # The consumer that a queue with single active consumer delivers to.
         self.active: Consumer | None = None
         self.count = 0
@@ -63,8 +69,8 @@ class ConsumerSet:
 
     def next(self) -> Consumer | None:
         """Whose turn it is among those that are ready; None when nobody is."""
-        if self.is_single_active:
-            return self._next_active()
+        if self._is_special:
+            return None if self.is_paused else self._next_active()
         for turn in self._groups:
             ready = turn.ready
             while ready.count:
@@ -76,6 +82,11 @@ class ConsumerSet:
                 consumer.is_parked = True
                 ready.popleft()
         return None
+
+    def pause(self, is_paused: bool) -> None:
+        """Have nobody get anything from now on, or all again."""
+        self.is_paused = is_paused
+        self._is_special = is_paused or self.is_single_active
 
     def has_exclusive(self) -> bool:
         """True if its only consumer wants to stay the only one."""

@@ -60,7 +60,11 @@ def lifetime_ms(queue: ClassicQueue, expiration_ms: int | None) -> int | None:
 
 def is_taken_at_once(queue: ClassicQueue) -> bool:
     """True if a consumer waits for a message, as far as the queue knows."""
-    return queue.is_empty and any(not consumer.is_parked for consumer in queue.consumers())
+    return (
+        queue.is_empty
+        and not queue.is_paused
+        and any(not consumer.is_parked for consumer in queue.consumers())
+    )
 
 
 def _excess(queue: ClassicQueue, size: int) -> str:

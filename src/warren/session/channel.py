@@ -4,7 +4,7 @@ Hot methods are looked at in place. The others are decoded and looked up in a ta
 wait suspends the channel, which holds the frames that arrive meanwhile.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from warren.session.publishing import PublishRules
 from warren.session.subscriber import ACKNOWLEDGE, REJECT, REQUEUE, Subscriber
 from warren.session.throttle import Throttle
 from warren.session.transaction import Transaction
+from warren.session.unacked import TakenBack
 from warren.vhost.errand import Pending, step
 from warren.wire import methods
 from warren.wire.erlang import frame_octets
@@ -177,6 +178,13 @@ class Channel:
         if self._publisher.transaction is not None:
             self._publisher.transaction.take()
 
+    def give_back(self, tags: Iterable[int]) -> int:
+        """Requeue unsettled deliveries on an operator's word, but for what waits for its commit."""
+        transaction = self._publisher.transaction
+        if transaction is not None:
+            tags = [tag for tag in tags if tag not in transaction.settled]
+        return self.subscriber.give_back(tags)
+
     def abandon(self) -> None:
         """The connection ends, and the channel with it: what still waits for an answer is given up."""
         self.is_closed = True
@@ -185,6 +193,9 @@ class Channel:
     def _obey(self, reader: FrameReader) -> None:
         try:
             self._handle(reader)
+        except TakenBack:
+            # An operator was faster than the client, which cannot know.
+            pass
         except ChannelException as error:
             self._fail(error)
         except AmqpError as error:

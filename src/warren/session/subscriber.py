@@ -172,6 +172,12 @@ class Subscriber(Counters):
         """Requeue everything that is unsettled (basic.recover)."""
         self.settle_all(self.unacked.take_to(0), REQUEUE)
 
+    def give_back(self, tags: Iterable[int]) -> int:
+        """Requeue those of `tags` that are unsettled, on an operator's word; answers how many they were."""
+        deliveries = self.unacked.take_back(tags)
+        self.settle_all(deliveries, REQUEUE)
+        return len(deliveries)
+
     def resume(self) -> None:
         """Something that held all consumers of the channel back is over.
 

@@ -2,23 +2,35 @@
 
 Tags are given out in order, so a tag is a place in a ring: the one of tag `_first` is in front. A message
 that needs no settling takes a tag too; while others wait in front of it, its place holds None.
+
+An operator may take deliveries back while the client still has them. What it says of them later is nobody's
+fault: of unknown tags, those up to the highest that was taken back are passed over. One number remembers
+that, however many there were, and only who is about to refuse a tag looks at it.
 """
+
+from collections.abc import Iterable
 
 from warren.errors import PreconditionFailed
 from warren.model.ring import Ring
 from warren.queues.queue import Delivery
 
 
+class TakenBack(PreconditionFailed):
+    """A tag that may be one of those taken back: it is passed over, and nothing is closed."""
+
+
 class Unacked:
     """The unsettled deliveries of one channel, by tag."""
 
-    __slots__ = ("_first", "_places", "count")
+    __slots__ = ("_first", "_places", "_taken_back_to", "count")
 
     def __init__(self) -> None:
         self.count = 0
         # The delivery tag of the first place; the next tag given out is behind the last.
         self._first = 1
         self._places = Ring()
+        # The highest tag that was taken back; 0 without.
+        self._taken_back_to = 0
 
     def next_tag(self) -> int:
         """A tag for a message that nobody settles."""
@@ -36,12 +48,17 @@ class Unacked:
         self.count += 1
         return tag
 
+    @property
+    def last_tag(self) -> int:
+        """The tag that was given out last; 0 without."""
+        return self._first + self._places.count - 1
+
     def take(self, tag: int) -> Delivery:
         """The delivery of `tag`, which is kept no longer. PreconditionFailed for an unknown tag."""
         places = self._places
         place = tag - self._first
         if tag < self._first or place >= places.count or places.get(place) is None:
-            raise PreconditionFailed(f"unknown delivery tag {tag}")
+            raise self._unknown(tag)
         delivery: Delivery = places.take(place)  # type: ignore[assignment]
         self.count -= 1
         if not place:
@@ -55,8 +72,11 @@ class Unacked:
             count = places.count
         else:
             count = tag - self._first + 1
-            if tag < self._first or count > places.count or places.get(count - 1) is None:
-                raise PreconditionFailed(f"unknown delivery tag {tag}")
+            if tag < self._first:
+                raise self._unknown(tag)
+            is_there = count <= places.count and places.get(count - 1) is not None
+            if not is_there and tag > self._taken_back_to:
+                raise self._unknown(tag)
         taken = []
         for _ in range(count):
             delivery = places.popleft()
@@ -73,12 +93,24 @@ class Unacked:
         place = tag - self._first
         is_known = 0 <= place < places.count and places.get(place) is not None and tag not in settled
         if not is_known and not (multiple and tag == 0):
-            raise PreconditionFailed(f"unknown delivery tag {tag}")
+            unknown = self._unknown(tag)
+            if not multiple or place < 0 or not isinstance(unknown, TakenBack):
+                raise unknown
         if not multiple:
             return [tag]
-        last = places.count if tag == 0 else place + 1
+        last = places.count if tag == 0 else min(place + 1, places.count)
         known = (self._first + at for at in range(last) if places.get(at) is not None)
         return [tag for tag in known if tag not in settled]
+
+    def take_back(self, tags: Iterable[int]) -> list[Delivery]:
+        """Those of `tags` that are unsettled, in order: kept no longer, though the client has them still."""
+        taken = []
+        for tag in sorted(tags):
+            place = tag - self._first
+            if 0 <= place < self._places.count and self._places.get(place) is not None:
+                taken.append(self.take(tag))
+                self._taken_back_to = max(self._taken_back_to, tag)
+        return taken
 
     def deliveries(self) -> list[Delivery]:
         """All of them, in order."""
@@ -102,6 +134,10 @@ class Unacked:
             if delivery is not None and delivery.consumer is consumer:
                 tags.append(self._first + place)
         return tags
+
+    def _unknown(self, tag: int) -> PreconditionFailed:
+        kind = TakenBack if 0 < tag <= self._taken_back_to else PreconditionFailed
+        return kind(f"unknown delivery tag {tag}")
 
     def _trim(self) -> None:
         """Let the front pass the places that wait for nothing."""

@@ -18,7 +18,7 @@ from warren.errors import (
     ResourceLocked,
 )
 from warren.limits import REMOVED_PER_TURN
-from warren.metadata.commands import DeclareQueue, DeleteExclusiveQueues, DeleteQueue, Outcome
+from warren.metadata.commands import DeclareQueue, DeleteExclusiveQueues, DeleteQueue, Outcome, PauseQueue
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
@@ -92,6 +92,19 @@ class Declaring(Generic[Q]):
         """Forget what is ready in a queue; answers how many messages that were."""
         return self.live_queue(requester, requester.queue(method.queue)).purge()
 
+    async def pause_queue(self, requester: Requester, name: str, *, is_paused: bool) -> bool:
+        """Have a queue hand nothing out, or hand out again; False if it was so already."""
+        self.configurable_queue(requester, name)
+        reply = await self._proposals.propose(PauseQueue(vhost=self._vhost, name=name, is_paused=is_paused))
+        if reply.outcome is Outcome.MISSING:
+            raise missing(self._name(name))
+        return reply.outcome is Outcome.DONE
+
+    def configurable_queue(self, requester: Requester, name: str) -> Q:
+        """The queue `name`, which the user may configure and which belongs to no other connection."""
+        requester.authorizer.check_configure(self._name(name))
+        return self._live(requester, name)
+
     async def remove_queue(self, name: str) -> int:
         """Delete a queue without asking: it has expired, or lost its last consumer."""
         live = self._topology.queues.get(name)
@@ -111,8 +124,11 @@ class Declaring(Generic[Q]):
 
     def live_queue(self, requester: Requester, name: str) -> Q:
         """The queue `name`, which the user may read and which belongs to no other connection."""
+        requester.authorizer.check_read(self._name(name))
+        return self._live(requester, name)
+
+    def _live(self, requester: Requester, name: str) -> Q:
         queue = self._name(name)
-        requester.authorizer.check_read(queue)
         record, live = self._record(name), self._topology.queues.get(name)
         if record is None or live is None:
             raise missing(queue)
@@ -122,10 +138,7 @@ class Declaring(Generic[Q]):
     def _found(self, requester: Requester, name: str) -> QueueState:
         queue = self._name(name)
         requester.authorizer.check_any(queue)
-        record, live = self._record(name), self._topology.queues.get(name)
-        if record is None or live is None:
-            raise missing(queue)
-        check_owner(queue, record, requester)
+        live = self._live(requester, name)
         live.touch()
         return _state(name, live)
 

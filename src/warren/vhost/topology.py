@@ -22,6 +22,7 @@ from warren.metadata.events import (
     PoliciesChanged,
     QueueDeclared,
     QueueDeleted,
+    QueuePaused,
     VhostRemoved,
 )
 from warren.metadata.machine import Metadata
@@ -66,6 +67,12 @@ class LiveQueue(Protocol):
 
     def apply_settings(self, settings: QueueSettings) -> None:
         """Obey `settings` from now on."""
+
+    def pause(self) -> None:
+        """Hand nothing out until `resume`; a second time does nothing."""
+
+    def resume(self) -> None:
+        """Hand out again."""
 
     def touch(self) -> None:
         """It was declared again: its expiry starts anew."""
@@ -144,7 +151,10 @@ class Topology(Generic[Q]):
         """Make what exists already, a turn's work with each step; `restore` is told of each queue."""
 
         def make_queue(record: QueueRecord) -> None:
-            restore(record, self._add_queue(record))
+            queue = self._add_queue(record)
+            restore(record, queue)
+            if record.name in topology.paused:
+                queue.pause()
 
         def bind(binding: BindingRecord) -> None:
             self.router.bind(self._live_binding(binding))
@@ -177,6 +187,10 @@ class Topology(Generic[Q]):
         match event:
             case QueueDeclared(queue=queue):
                 self._add_queue(queue)
+            case QueuePaused(queue=queue, is_paused=True):
+                self.queues[queue.name].pause()
+            case QueuePaused(queue=queue):
+                self.queues[queue.name].resume()
             case QueueDeleted(queue=queue):
                 self._remove_queue(queue.name)
             case BindingAdded(binding=binding):

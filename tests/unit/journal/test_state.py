@@ -12,6 +12,7 @@ from warren.metadata.commands import (
     DeclareExchange,
     DeclareQueue,
     Meta,
+    PauseQueue,
     PutVhost,
     SetPolicy,
 )
@@ -101,3 +102,17 @@ def test_what_does_not_survive_is_left_out() -> None:
     assert list(topology.queues) == ["kept"]
     assert topology.queues["kept"].number == 4
     assert [(binding.source, binding.destination) for binding in topology.bindings()] == [("kept", "kept")]
+
+
+def test_a_pause_comes_back_with_a_queue_that_does() -> None:
+    metadata = made(
+        [
+            PutVhost(name="v"),
+            *(
+                DeclareQueue(vhost="v", name=name, durable=name != "transient")
+                for name in ("a", "b", "transient")
+            ),
+            *(PauseQueue(vhost="v", name=name) for name in ("b", "transient")),
+        ]
+    )
+    assert list(again(metadata).vhosts.by_name["v"].topology.paused) == ["b"]

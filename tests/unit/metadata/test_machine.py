@@ -25,6 +25,7 @@ from warren.metadata.commands import (
     ForgetTransient,
     Meta,
     Outcome,
+    PauseQueue,
     PutUser,
     PutVhost,
     RemoveUser,
@@ -269,6 +270,7 @@ any_command: st.SearchStrategy[Command] = st.one_of(
         owner=st.sampled_from((None, None, "c")),
     ),
     st.builds(DeleteQueue, vhost=vhosts, name=names),
+    st.builds(PauseQueue, vhost=vhosts, name=names, is_paused=st.booleans()),
     st.builds(
         Bind,
         vhost=vhosts,

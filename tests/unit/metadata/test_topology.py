@@ -18,6 +18,7 @@ from warren.metadata.commands import (
     ForgetTransient,
     Meta,
     Outcome,
+    PauseQueue,
     Reply,
     RestoreTopology,
     Unbind,
@@ -30,6 +31,7 @@ from warren.metadata.events import (
     ExchangeDeleted,
     QueueDeclared,
     QueueDeleted,
+    QueuePaused,
 )
 from warren.metadata.machine import Metadata
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
@@ -289,3 +291,20 @@ def test_what_is_restored_is_there_with_its_numbers_and_what_was_there_stays(
     ]  # fmt: skip
     assert apply(restore) is DONE
     assert len(heard) == 3
+
+
+def test_a_pause_is_told_once_and_ends_with_its_queue(
+    apply: Apply, metadata: Metadata, heard: list[Event]
+) -> None:
+    assert apply(PauseQueue(vhost="v", name="q")) is MISSING
+    apply(queue("q"))
+    assert apply(PauseQueue(vhost="v", name="q", is_paused=False)) is EXISTING
+    assert apply(PauseQueue(vhost="v", name="q")) is DONE
+    assert apply(PauseQueue(vhost="v", name="q")) is EXISTING
+    assert [event.is_paused for event in heard if isinstance(event, QueuePaused)] == [True]
+    apply(DeleteQueue(vhost="v", name="q"))
+    apply(queue("q"))
+    assert not topology_of(metadata).paused
+    apply(PauseQueue(vhost="v", name="q"))
+    assert apply(PauseQueue(vhost="v", name="q", is_paused=False)) is DONE
+    assert not topology_of(metadata).paused

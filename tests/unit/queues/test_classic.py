@@ -363,3 +363,61 @@ def test_an_exclusive_consumer_is_alone(host: Host) -> None:
         other.check_consumer(Reader("b"))
     with pytest.raises(AccessRefused, match=text):
         made(host, single_active_consumer=True).check_consumer(exclusive)
+
+
+# --- pausing --------------------------------------------------------------------------------------
+
+
+def test_a_paused_queue_hands_nothing_out_and_takes_all(host: Host) -> None:
+    queue, reader = made(host), Reader()
+    queue.add_consumer(reader)
+    queue.publish(sent("a"), None, 0)
+    queue.pause()
+    assert queue.is_paused
+    for body in "bc":
+        assert queue.publish(sent(body), None, 0) == ACCEPTED
+    queue.acknowledge(reader.unsettled.pop())
+    queue.consumer_ready(reader)
+    late = Reader("late")
+    queue.add_consumer(late)
+    queue.pump()
+    assert queue.get() is None
+    assert (queue.got_empty_count, queue.message_count, late.bodies) == (1, 2, [])
+    queue.pause()
+    queue.resume()
+    assert sorted(reader.bodies + late.bodies) == [b"a", b"b", b"c"]
+    queue.publish(sent("d"), None, 0)
+    assert queue.is_empty
+
+
+def test_what_is_requeued_to_a_paused_queue_is_handed_out_first_when_it_goes_on(host: Host) -> None:
+    queue, reader = filled(host, "a", "b"), Reader(prefetch=1)
+    queue.add_consumer(reader)
+    queue.pause()
+    queue.requeue(reader.unsettled.pop())
+    queue.consumer_ready(reader)
+    assert reader.got == [(b"a", False)]
+    queue.resume()
+    assert reader.got == [(b"a", False), (b"a", True)]
+
+
+def test_limits_and_times_hold_while_a_queue_is_paused(host: Host) -> None:
+    queue = made(host, dead=True, length_max=2, message_ttl_ms=10)
+    queue.pause()
+    for body in "abc":
+        queue.publish(sent(body, now=host.now), None, 0)
+    assert host.dead == [(b"a", "maxlen")]
+    host.now += 10
+    queue.expire()
+    assert [reason for _, reason in host.dead] == ["maxlen", "expired", "expired"]
+
+
+def test_a_single_active_consumer_stays_the_active_one_over_a_pause(host: Host) -> None:
+    queue, first, second = made(host, single_active_consumer=True), Reader("a"), Reader("b")
+    queue.add_consumer(first)
+    queue.add_consumer(second)
+    queue.pause()
+    queue.publish(sent("x"), None, 0)
+    assert first.bodies == []
+    queue.resume()
+    assert (first.bodies, second.bodies) == ([b"x"], [])

@@ -57,7 +57,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.let_go()
         waiting = self.ready()
         delivery = self.queue.get()
-        assert (delivery is None) == (not waiting)
+        assert (delivery is None) == (not waiting or self.queue.is_paused)
         if delivery is not None:
             assert int(delivery.message.body) == waiting[0]
             self.got.append(delivery)
@@ -79,6 +79,16 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(passes=st.integers(0, 15))
     def let_time_pass(self, passes: int) -> None:
         self.host.now += passes
+        self.let_go()
+
+    @rule(is_paused=st.booleans())
+    def pause_or_resume(self, is_paused: bool) -> None:
+        handed_out = len(self.unsettled())
+        if is_paused:
+            self.queue.pause()
+            assert len(self.unsettled()) == handed_out
+        else:
+            self.queue.resume()
         self.let_go()
 
     @rule()
@@ -107,7 +117,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def nobody_is_ready_while_a_message_is(self) -> None:
-        if hasattr(self, "queue") and self.queue.message_count:
+        if hasattr(self, "queue") and self.queue.message_count and not self.queue.is_paused:
             assert not any(reader.is_ready() for reader in self.readers)
 
     @invariant()

@@ -122,3 +122,69 @@ def test_a_get_has_a_tag_of_the_channel_and_says_how_many_wait() -> None:
     assert second.method == methods.BasicGetOk(3, False, "", "q", 7)
     [close] = client.ask(methods.BasicAck(2))
     assert close.method.reply_text == "PRECONDITION_FAILED - unknown delivery tag 2"
+
+
+def taken_back(broker: Broker, client: Client, *tags: int) -> int:
+    """Have an operator take deliveries of channel 1 back."""
+    (connection,) = broker.server.connections
+    return connection.channels[1].give_back(tags)
+
+
+def test_what_is_taken_back_goes_to_its_place_and_frees_the_prefetch() -> None:
+    broker, client = consuming(methods.BasicQos(prefetch_count=2))
+    other = broker.client()
+    assert client.bodies() == [b"0", b"1"]
+    assert taken_back(broker_without(broker, other), client, 1) == 1
+    (again,) = client.hear()
+    assert (again.body, again.method.redelivered, again.method.delivery_tag) == (b"0", True, 3)
+
+
+def broker_without(broker: Broker, client: Client) -> Broker:
+    """`broker` when `client` is gone."""
+    client.send(call(methods.ConnectionClose(200, "", 0, 0), 0))
+    return broker
+
+
+def test_a_late_settlement_of_what_was_taken_back_closes_nothing() -> None:
+    broker, client = consuming(methods.BasicQos(prefetch_count=3))
+    client.hear()
+    assert taken_back(broker, client, 1, 2) == 2
+    assert [(one.body, one.method.redelivered) for one in client.hear()] == [(b"0", True), (b"1", True)]
+    client.send(call(methods.BasicAck(1)), call(methods.BasicNack(2)), call(methods.BasicReject(1)))
+    assert client.names() == []
+    # Tag 3 is held still, and what came again is 4 and 5.
+    client.send(call(methods.BasicAck(3)))
+    assert client.bodies() == [b"3"]
+    client.send(call(methods.BasicAck(3)))
+    assert client.names() == ["channel.close"]
+
+
+def test_multiple_over_what_was_taken_back_settles_the_rest() -> None:
+    broker, client = consuming(methods.BasicQos(prefetch_count=3))
+    client.hear()
+    broker.domain.vhost.queues["q"].pause()
+    assert taken_back(broker, client, 3) == 1
+    client.send(call(methods.BasicAck(3, True)))
+    assert client.names() == []
+    queue = broker.domain.vhost.queues["q"]
+    assert (queue.unacked_count, queue.message_count) == (0, 8)
+
+
+def test_what_waits_for_its_commit_is_not_taken_back() -> None:
+    broker, client = consuming(methods.BasicQos(prefetch_count=2))
+    client.hear()
+    client.ask(methods.TxSelect())
+    client.send(call(methods.BasicAck(1)))
+    assert taken_back(broker, client, 1, 2) == 1
+    client.hear()
+    client.send(call(methods.BasicAck(2)), call(methods.TxCommit()))
+    # What was taken back was handed out again, and only the first is done with.
+    assert client.names() == ["basic.deliver", "tx.commit-ok"]
+    assert broker.domain.vhost.queues["q"].acknowledged_count == 1
+
+
+def test_the_prefetch_of_a_channel_has_room_for_what_was_taken_back() -> None:
+    broker, client = consuming(methods.BasicQos(prefetch_count=1, is_global=True))
+    assert client.bodies() == [b"0"]
+    assert taken_back(broker, client, 1) == 1
+    assert client.bodies() == [b"0"]

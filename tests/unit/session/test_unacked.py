@@ -7,7 +7,7 @@ from tests.unit.queues.samples import Host, Reader, made, sent
 
 from warren.errors import PreconditionFailed
 from warren.queues.queue import Delivery, new_delivery
-from warren.session.unacked import Unacked
+from warren.session.unacked import TakenBack, Unacked
 
 QUEUE = made(Host())
 
@@ -127,3 +127,79 @@ def test_it_does_what_a_table_does(steps: list[tuple[str, int]]) -> None:
             refuses(unacked, tag, multiple=True)
         assert unacked.count == len(table)
         assert unacked.deliveries() == list(table.values())
+
+
+def test_what_was_taken_back_is_passed_over_when_it_is_settled_late() -> None:
+    unacked = kept(6)
+    assert positions(unacked.take_back([5, 2, 2, 9])) == [2, 5]
+    assert positions(unacked.deliveries()) == [1, 3, 4, 6]
+    for tag in (2, 5, 2):
+        with pytest.raises(TakenBack):
+            unacked.take(tag)
+    with pytest.raises(TakenBack):
+        unacked.tags(5, False, set())
+    for tag in (0, 7):
+        with pytest.raises(PreconditionFailed) as caught:
+            unacked.take(tag)
+        assert not isinstance(caught.value, TakenBack)
+
+
+def test_with_multiple_those_below_what_was_taken_back_are_settled() -> None:
+    unacked = kept(6)
+    unacked.take_back([3, 6])
+    assert unacked.tags(6, True, {2}) == [1, 4, 5]
+    assert positions(unacked.take_to(3)) == [1, 2]
+    with pytest.raises(TakenBack):
+        unacked.take_to(3)
+    with pytest.raises(TakenBack):
+        unacked.tags(3, True, set())
+    assert positions(unacked.take_to(6)) == [4, 5]
+    assert unacked.count == 0
+    assert unacked.add(delivery()) == 7
+    refuses(unacked, 8, multiple=True)
+
+
+def test_a_tag_above_those_that_were_taken_back_is_refused_as_ever() -> None:
+    unacked = kept(3)
+    unacked.take_back([1])
+    unacked.take(2)
+    for multiple in (False, True):
+        with pytest.raises(PreconditionFailed) as caught:
+            unacked.take_to(2) if multiple else unacked.take(2)
+        assert not isinstance(caught.value, TakenBack)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["add", "take", "take_to", "back"]), st.integers(0, 12)), max_size=40)
+)
+def test_taking_back_leaves_what_a_model_leaves(steps: list[tuple[str, int]]) -> None:
+    unacked, model, given_out, back_to = Unacked(), set[int](), 0, 0
+    for action, tag in steps:
+        if action == "add":
+            given_out = unacked.add(delivery(given_out + 1))
+            assert unacked.last_tag == given_out
+            model.add(given_out)
+        elif action == "back":
+            taken = unacked.take_back([tag, tag + 1])
+            assert positions(taken) == sorted(model & {tag, tag + 1})
+            back_to = max([back_to, *(model & {tag, tag + 1})])
+            model -= {tag, tag + 1}
+        else:
+            wanted = {tag} if action == "take" else {one for one in model if one <= tag}
+            try:
+                if action == "take":
+                    unacked.take(tag)
+                elif tag:
+                    assert positions(unacked.take_to(tag)) == sorted(wanted)
+            except TakenBack:
+                assert tag not in model
+                assert tag <= back_to
+                assert not model & wanted
+                continue
+            except PreconditionFailed:
+                assert tag not in model
+                assert tag == 0 or tag > back_to
+                continue
+            if tag:
+                model -= wanted
+        assert positions(unacked.deliveries()) == sorted(model)

@@ -30,6 +30,7 @@ class CountingQueue:
         self.consumer_count = 0
         self.touched = 0
         self.is_deleted = False
+        self.is_paused = False
 
     @property
     def is_empty(self) -> bool:
@@ -41,6 +42,12 @@ class CountingQueue:
 
     def apply_settings(self, settings: QueueSettings) -> None:
         self.settings = settings
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
 
     def touch(self) -> None:
         self.touched += 1

@@ -10,6 +10,7 @@ from warren.metadata.commands import (
     DeclareQueue,
     DeleteExchange,
     DeleteQueue,
+    PauseQueue,
     RemoveVhost,
     SetPolicy,
 )
@@ -192,3 +193,16 @@ def test_queues_with_the_same_arguments_share_what_they_come_to(live: LiveVhost)
     live.apply(SetPolicy(vhost="v", name="p", pattern="q2", definition={"max-length": 4}))
     live.apply(DeclareQueue(vhost="v", name="q22", arguments=arguments))
     assert [queue.settings.length_max for queue in live.queues.values()] == [5, 4, 6, None, 4]
+
+
+def test_a_queue_is_paused_as_it_is_told_and_as_it_was_before(live: LiveVhost) -> None:
+    for name in ("a", "b"):
+        live.apply(DeclareQueue(vhost="v", name=name))
+        live.apply(PauseQueue(vhost="v", name=name))
+    assert live.queues["a"].is_paused
+    live.apply(PauseQueue(vhost="v", name="a", is_paused=False))
+    assert not live.queues["a"].is_paused
+    again = remade(live)
+    for _ in again.recover(lambda record, queue: None):
+        pass
+    assert {name: queue.is_paused for name, queue in again.queues.items()} == {"a": False, "b": True}

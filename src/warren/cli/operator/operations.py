@@ -1,12 +1,12 @@
-"""What Warren has beyond RabbitMQ: where a message would go."""
+"""What Warren has beyond RabbitMQ: where a message would go, queues that pause, and messages taken back."""
 
 import click
 
 from warren.cli.operator.api import Row, filled
-from warren.cli.operator.command import Command, Task
-from warren.cli.operator.failures import Failure
+from warren.cli.operator.command import Change, Command, Task
+from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.operator.session import Arguments, Session
-from warren.cli.operator.taking import EXCHANGE, named, option, pairs_of
+from warren.cli.operator.taking import EXCHANGE, QUEUE, flag, named, option, pairs_of
 from warren.limits import TRACED_MISSES_MAX
 
 _REACHED = ("queue", "outcome", "through", "reason")
@@ -30,14 +30,33 @@ def _route(session: Session, arguments: Arguments) -> None:
     if session.is_json:
         session.print_json(answer)
         return
-    session.print_rows(_REACHED, [_reached(queue) for queue in answer["queues"]])
-    _note_rest(session, "queues", len(answer["queues"]), answer["queues_total"])
+    if answer["is_routed"]:
+        session.print_rows(_REACHED, [_reached(queue) for queue in answer["queues"]])
+        _note_rest(session, "queues", len(answer["queues"]), answer["queues_total"])
     if answer["misses"]:
-        session.say("")
+        if answer["is_routed"]:
+            session.say("")
         session.print_rows(_MISSED, [_missed(miss) for miss in answer["misses"]])
         _note_rest(session, "bindings that do not match", len(answer["misses"]), answer["misses_total"])
     if not answer["is_routed"]:
         raise Failure("no queue would have it")
+
+
+def _return(session: Session, arguments: Arguments) -> None:
+    names = ("connection", "channel", "consumer_tag", "older_than_ms")
+    body = {name: arguments[name] for name in names if arguments[name] is not None}
+    if arguments["delivery_tag"]:
+        if arguments["connection"] is None or arguments["channel"] is None or len(body) > 2:
+            raise Failure("--delivery-tag goes with --connection and --channel", USAGE)
+        body = {"deliveries": [body | {"delivery_tag": tag} for tag in arguments["delivery_tag"]]}
+    if arguments["all"]:
+        body["all"] = True
+    answer = session.api.send("POST", filled("/warren/queues/{vhost}/{queue}/return", arguments), body)
+    if session.is_json:
+        session.print_json(answer)
+    if answer["missing"]:
+        raise Failure(f"{answer['returned']} returned, {answer['missing']} not held any more")
+    session.say(f"queue {arguments['queue']}: {answer['returned']} returned")
 
 
 def _reached(queue: Row) -> list[object]:
@@ -62,6 +81,40 @@ def _note_rest(session: Session, what: str, count: int, total: int) -> None:
 
 
 OPERATIONS: tuple[Command, ...] = (
+    Change(
+        group="queues",
+        name="pause",
+        text="Hand no messages of a queue out; they go on to come, and to be settled.",
+        method="PUT",
+        path="/warren/queues/{vhost}/{queue}/pause",
+        takes=(QUEUE,),
+        says="queue {queue}: paused",
+    ),
+    Change(
+        group="queues",
+        name="resume",
+        text="Hand messages of a queue out again.",
+        method="DELETE",
+        path="/warren/queues/{vhost}/{queue}/pause",
+        takes=(QUEUE,),
+        says="queue {queue}: goes on",
+    ),
+    Task(
+        group="queues",
+        name="return",
+        is_in_vhost=True,
+        does=_return,
+        text="Take back what consumers hold and do not settle: it is ready again, as after a requeue.",
+        takes=(
+            QUEUE,
+            option("--connection", "of this connection"),
+            option("--channel", "of the channel of this number", type=click.IntRange(0, 65_535)),
+            option("--consumer-tag", "of this consumer"),
+            option("--older-than-ms", "held for so long at least", type=click.IntRange(0)),
+            option("--delivery-tag", "one of a channel; repeat", type=click.IntRange(1), multiple=True),
+            flag("--all", text="all of the queue"),
+        ),
+    ),
     Task(
         group="exchanges",
         name="route",

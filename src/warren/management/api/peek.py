@@ -155,7 +155,7 @@ async def _ready(look: _Look) -> int | None:
 async def _unacknowledged(look: _Look, node: Managed) -> int | None:
     """In the order of connections and channels: a place is how many stand before."""
     place = 0
-    for connection, channel in list(_channels(node, look.queue)):
+    for connection, channel in list(channels_of(node, look.queue)):
         for tag, delivery in channel.subscriber.unacked.tagged():
             if delivery.queue is not look.queue:
                 continue
@@ -183,7 +183,8 @@ async def _unacknowledged(look: _Look, node: Managed) -> int | None:
     return None
 
 
-def _channels(node: Managed, queue: ClassicQueue) -> Iterator[tuple[Connection, Channel]]:
+def channels_of(node: Managed, queue: ClassicQueue) -> Iterator[tuple[Connection, Channel]]:
+    """Every channel that may hold messages of `queue`, with its connection."""
     for connection in node.server.connections:
         if connection.domain is not None and connection.domain.vhost.name == queue.vhost_name:
             for channel in connection.channels.values():

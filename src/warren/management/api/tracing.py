@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from aiohttp import web
 
@@ -11,9 +12,10 @@ from warren.management.api.messages import properties_of
 from warren.management.asking import asking, name_of
 from warren.management.auth import user_of
 from warren.management.bodies import Fields, read_fields
+from warren.management.describing import Table, described, meant
 from warren.management.managed import Managed
 from warren.management.replies import bad_request, missing, reply
-from warren.management.views.traces import is_shown, trace_facts
+from warren.management.views.traces import TraceShape, is_shown, trace_facts
 from warren.model.message import encode_address
 from warren.routing.copies import carbon_copies
 from warren.routing.tracing import Trace
@@ -23,13 +25,20 @@ from warren.session.publishing import PublishRules
 _MISSES = 50
 
 
-async def trace_route(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Which queues a message would reach, what they would do with it, and which bindings nearly match.
+class TraceBody(TypedDict):
+    """A message that is not published."""
 
-    routing_key, properties with headers, payload_bytes; misses: how many bindings that do not match are told.
-    """
+    routing_key: str
+    properties: NotRequired[Table | list[Any]]
+    payload_bytes: NotRequired[int]
+    misses: NotRequired[Annotated[int, meant("How many bindings that do not match are told: 50, or less")]]
+
+
+@described(body=TraceBody, gives=TraceShape)
+async def trace_route(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Which queues a message would reach, what they would do with it, and which bindings nearly match."""
     asks = asking(request, node)
-    fields = await read_fields(request, "routing_key")
+    fields = await read_fields(request)
     key, properties = fields.text("routing_key"), properties_of(fields)
     if len(key.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
         raise bad_request("routing_key_too_long")

@@ -109,7 +109,11 @@ def declared_facts(node: Managed, named: Named, *, has_totals: bool = False) -> 
 
 def _declared(node: Managed, named: Named) -> Facts:
     vhost, record = named
+    described = node.metadata.vhost(vhost)
+    is_paused = described is not None and record.name in described.topology.paused
     return {
+        # RabbitMQ knows no such thing: what it shows of any other queue is shown of it.
+        **({"paused": True} if is_paused else {}),
         "arguments": json_value(dict(record.arguments)),
         "auto_delete": record.auto_delete,
         "durable": record.durable,

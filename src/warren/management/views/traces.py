@@ -1,8 +1,9 @@
 """Where a message would go, as JSON."""
 
-from typing import TypeAlias
+from typing import Literal, Required, TypeAlias, TypedDict
 
 from warren.limits import TRACED_QUEUES_MAX
+from warren.management.describing import Table
 from warren.management.views.bindings import properties_key
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord, arguments_octets
@@ -19,6 +20,78 @@ Facts: TypeAlias = dict[str, object]
 _REPLY = "direct reply"
 
 
+class JudgedShape(TypedDict, total=False):
+    """A binding, and what it says to the message."""
+
+    source: str
+    destination: str
+    destination_type: Literal["queue", "exchange"]
+    binding_key: str
+    arguments: Table
+    properties_key: str
+    routing_key: str
+    reason: Required[str]
+    chance: Required[float]
+    nearness: float
+
+
+class DeadLetterShape(TypedDict):
+    """Where what dies goes; without a routing key, each message keeps its own."""
+
+    exchange: str
+    routing_key: str | None
+    exists: bool
+
+
+class ReachedShape(TypedDict, total=False):
+    """A queue that the message would come to, and what it would do with it."""
+
+    name: Required[str]
+    is_certain: Required[bool]
+    through: Required[list[JudgedShape]]
+    bindings: Required[int]
+    outcome: Required[Literal["accepted", "refused", "dropped", "expired"]]
+    reason: Required[str]
+    pushes_out: bool
+    paused: bool
+    expires_after_ms: int | None
+    messages_ready: int
+    consumers: int
+    dead_letter: DeadLetterShape | None
+
+
+VisitShape = TypedDict(
+    "VisitShape",
+    {
+        "name": str,
+        "type": str,
+        "internal": bool,
+        "decides_by": Literal["key", "properties", "chance"],
+        "bindings": int,
+        "matched": int,
+        "missed": int,
+        "from": str | None,
+        "is_alternate": bool,
+        "alternate": str | None,
+        "is_alternate_missing": bool,
+    },
+)
+
+
+class TraceShape(TypedDict):
+    """Where a message would go, and why nowhere else."""
+
+    refusals: list[str]
+    is_changed: bool
+    keys: list[str]
+    is_routed: bool
+    queues: list[ReachedShape]
+    queues_total: int
+    exchanges: list[VisitShape]
+    misses: list[JudgedShape]
+    misses_total: int
+
+
 def is_shown(binding: Binding) -> bool:
     """False for what stands for somebody's direct reply: whoever knows its name can answer in its place."""
     return not isinstance(binding.destination, ReplyQueue)
@@ -28,7 +101,7 @@ def trace_facts(vhost: VirtualHost, trace: Trace, message: Message, size: int) -
     """What is told of it: of many queues the first."""
     reached = list(trace.queues.values())
     return {
-        "keys": trace.keys,
+        "keys": list(trace.keys),
         "is_routed": bool(reached),
         "queues": [_reached(vhost, one, message, size) for one in reached[:TRACED_QUEUES_MAX]],
         "queues_total": len(reached),
@@ -56,6 +129,7 @@ def _reached(vhost: VirtualHost, reached: Reached, message: Message, size: int) 
         "outcome": foresight.fate.value,
         "reason": foresight.reason,
         "pushes_out": foresight.pushes_out,
+        "paused": queue.is_paused,
         "expires_after_ms": lifetime_ms(queue, expiration_ms),
         "messages_ready": queue.message_count,
         "consumers": queue.consumer_count,
