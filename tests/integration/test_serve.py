@@ -67,6 +67,21 @@ def test_sigterm_tells_the_clients_and_ends_with_0() -> None:
         assert any("stopped" in line for line in started.lines)
 
 
+def test_a_service_manager_hears_when_it_serves_reads_its_settings_again_and_stops(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        ear.bind(str(tmp_path / "notify"))
+        ear.settimeout(15)
+        with broker(NOTIFY_SOCKET=str(tmp_path / "notify")) as started:
+            ready = ear.recv(4096).decode().splitlines()
+            assert ready[0] == "READY=1"
+            assert f":{started.port}" in ready[1]
+            started.process.send_signal(signal.SIGHUP)
+            assert ear.recv(4096).startswith(b"RELOADING=1\n")
+            assert ear.recv(4096).decode().splitlines() == ready
+            started.process.send_signal(signal.SIGTERM)
+            assert ear.recv(4096).startswith(b"STOPPING=1\n")
+
+
 def test_a_client_that_does_not_answer_is_dropped_after_the_grace() -> None:
     with broker(WARREN_SHUTDOWN_GRACE="200") as started:
         deaf = socket.create_connection(("127.0.0.1", started.port))

@@ -8,6 +8,7 @@ SIGHUP: certificates, and the limits of memory and disk, are read again
 import asyncio
 import errno
 import logging
+import os
 import platform
 import signal
 import socket
@@ -37,6 +38,7 @@ from warren.runtime.collector import Collector
 from warren.runtime.folder import Folder, FolderRefused
 from warren.runtime.machine import Machine
 from warren.runtime.randomness import random_octets
+from warren.runtime.service_manager import ServiceManager
 from warren.runtime.timers import Periodic
 from warren.session.connection import Connection
 from warren.session.peer import Peer
@@ -69,20 +71,33 @@ async def _serve(config: Config, on_ready: Callable[["Node"], None]) -> None:
     stopping = asyncio.Event()
     node = Node(config, stopping.set)
     loop = asyncio.get_running_loop()
+    manager = ServiceManager(os.environ)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    loop.add_signal_handler(signal.SIGHUP, node.reload)
+    loop.add_signal_handler(signal.SIGHUP, _reload, node, manager)
     try:
         await node.start()
-        logger.info("ready: %s", ", ".join(map(str, node.listeners)))
+        manager.ready(_addresses(node))
+        logger.info("ready: %s", _addresses(node))
         on_ready(node)
         await stopping.wait()
         logger.info("stopping")
+        manager.stopping()
     finally:
         await node.stop()
     logger.info("stopped")
     if node.failure:
         raise NodeFailed(node.failure)
+
+
+def _reload(node: "Node", manager: ServiceManager) -> None:
+    manager.reloading()
+    node.reload()
+    manager.ready(_addresses(node))
+
+
+def _addresses(node: "Node") -> str:
+    return ", ".join(map(str, node.listeners))
 
 
 class Node:

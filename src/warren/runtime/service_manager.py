@@ -1,0 +1,66 @@
+"""Tells systemd, or who else asks as it does, that the node is ready, reads its settings again, or stops.
+
+The protocol is sd_notify(3): datagrams of `NAME=value` lines to the socket that `NOTIFY_SOCKET` names.
+"""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from warren.runtime.timers import Periodic
+
+_US_PER_S = 1_000_000
+# A socket without a file: its name begins with NUL, which the variable writes as @.
+_ABSTRACT = "@"
+
+
+class ServiceManager:
+    """Who started this process and wants to hear of it; nobody, unless `environment` says so."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        name = environment.get("NOTIFY_SOCKET", "")
+        self._address = "\0" + name[1:] if name.startswith(_ABSTRACT) else name
+        self._watchdog_s = _watchdog_s(environment)
+        self._alive: Periodic | None = None
+
+    def ready(self, status: str) -> None:
+        """It serves: `status` is a line for people. From then on its loop says so, if watched."""
+        self._tell(f"READY=1\nSTATUS={status}")
+        if self._address and self._watchdog_s and self._alive is None:
+            # Twice as often as needed, as sd_watchdog_enabled(3) advises.
+            self._alive = Periodic(asyncio.get_running_loop(), self._watchdog_s / 2, self._still_alive)
+
+    def reloading(self) -> None:
+        """Its settings are read again; `ready` ends that."""
+        self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def stopping(self) -> None:
+        """It takes leave of its clients."""
+        if self._alive is not None:
+            self._alive.stop()
+        self._tell("STOPPING=1\nSTATUS=stopping")
+
+    def _still_alive(self) -> None:
+        self._tell("WATCHDOG=1")
+
+    def _tell(self, text: str) -> None:
+        if not self._address:
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+            told.setblocking(False)
+            try:
+                told.sendto(text.encode(), self._address)
+            except OSError:
+                # Whoever does not listen does not care; the broker goes on.
+                return
+
+
+def _watchdog_s(environment: Mapping[str, str]) -> float:
+    """Seconds of silence after which this process is thought to hang; 0 if nobody minds."""
+    # The variables are inherited: they may be meant for a parent.
+    if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return 0
+    text = environment.get("WATCHDOG_USEC", "")
+    return int(text) / _US_PER_S if text.isdecimal() else 0

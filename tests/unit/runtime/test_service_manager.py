@@ -1,0 +1,90 @@
+"""What a service manager hears, on a socket of the test's."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from warren.runtime.service_manager import ServiceManager
+
+
+@pytest.fixture
+def listening(tmp_path: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        ear.bind(str(tmp_path / "notify"))
+        ear.settimeout(5)
+        yield ear
+
+
+def heard(ear: socket.socket) -> list[str]:
+    return ear.recv(4096).decode().splitlines()
+
+
+def test_it_says_when_it_is_ready_and_when_it_stops(listening: socket.socket) -> None:
+    manager = ServiceManager({"NOTIFY_SOCKET": listening.getsockname()})
+    manager.ready("AMQP on port 5672")
+    assert heard(listening) == ["READY=1", "STATUS=AMQP on port 5672"]
+    manager.stopping()
+    assert heard(listening) == ["STOPPING=1", "STATUS=stopping"]
+
+
+def test_a_reload_is_told_with_the_time_at_which_it_began(listening: socket.socket) -> None:
+    ServiceManager({"NOTIFY_SOCKET": listening.getsockname()}).reloading()
+    began, when = heard(listening)
+    assert began == "RELOADING=1"
+    assert int(when.removeprefix("MONOTONIC_USEC=")) > 0
+
+
+def test_a_socket_without_a_file_is_reached_by_its_name() -> None:
+    name = f"warren-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        ear.bind("\0" + name)
+        ear.settimeout(5)
+        ServiceManager({"NOTIFY_SOCKET": "@" + name}).stopping()
+        assert heard(ear)[0] == "STOPPING=1"
+
+
+def test_nobody_is_told_where_nobody_asks_or_listens(tmp_path: Path) -> None:
+    for environment in ({}, {"NOTIFY_SOCKET": str(tmp_path / "gone")}):
+        manager = ServiceManager(environment)
+        manager.ready("AMQP on port 5672")
+        manager.reloading()
+        manager.stopping()
+
+
+def test_a_watched_loop_says_that_it_is_alive_until_it_stops(listening: socket.socket) -> None:
+    async def live() -> list[str]:
+        environment = {
+            "NOTIFY_SOCKET": listening.getsockname(),
+            "WATCHDOG_USEC": "20000",
+            "WATCHDOG_PID": str(os.getpid()),
+        }
+        manager = ServiceManager(environment)
+        manager.ready("")
+        loop = asyncio.get_running_loop()
+        told = [(await loop.run_in_executor(None, heard, listening))[0] for _ in range(3)]
+        manager.stopping()
+        while (last := (await loop.run_in_executor(None, heard, listening))[0]) == "WATCHDOG=1":
+            pass
+        return [*told, last]
+
+    assert asyncio.run(live()) == ["READY=1", "WATCHDOG=1", "WATCHDOG=1", "STOPPING=1"]
+
+
+@pytest.mark.parametrize(
+    "unasked", [{}, {"WATCHDOG_USEC": "soon"}, {"WATCHDOG_USEC": "20000", "WATCHDOG_PID": "1"}]
+)
+def test_a_loop_that_is_not_watched_says_nothing_of_itself(
+    listening: socket.socket, unasked: dict[str, str]
+) -> None:
+    async def live() -> None:
+        manager = ServiceManager({"NOTIFY_SOCKET": listening.getsockname()} | unasked)
+        manager.ready("")
+        await asyncio.sleep(0.05)
+        manager.stopping()
+
+    asyncio.run(live())
+    assert [heard(listening)[0], heard(listening)[0]] == ["READY=1", "STOPPING=1"]
