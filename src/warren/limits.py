@@ -72,6 +72,35 @@ PRIORITY_MAX = 255
 # all of it is one step of the broker: so many take about a second.
 DEATHS_MAX = 500
 
+# Deaths of former lives that a message that was redriven tells of: its headers go out in one frame.
+PAST_DEATHS_MAX = 50
+
+# --- moving -------------------------------------------------------------------------------------
+# Messages that are moved at once and not safe yet where they go: enough to share a sync among.
+MOVED_AT_ONCE_MAX = 1_024
+# And the octets of their bodies, unless it is only one.
+MOVED_AT_ONCE_SIZE_MAX = 4_194_304
+# Messages of a queue that are looked at, and moved, in one turn: a millisecond.
+LOOKED_AT_PER_TURN = 32
+# Octets of these that are read from the disk together, unless one is larger.
+LOOKED_AT_SIZE_MAX = 1_048_576
+# Messages of one redrive that can be taken back, 8 octets each: 2 MB.
+PLACES_REMEMBERED_MAX = 250_000
+# Destinations that a preview tells apart.
+DESTINATIONS_TOLD_MAX = 100
+# Reasons for which messages cannot be moved that are told apart.
+REASONS_TOLD_MAX = 32
+# Messages of each of these that are named: enough to look at.
+MESSAGES_NAMED_MAX = 10
+# Messages that may be chosen one by one: what somebody ticks on a page.
+MESSAGES_CHOSEN_MAX = 1_000
+# Causes of dead letters that are told apart in one queue; what clients make up counts as others.
+CAUSES_TOLD_MAX = 100
+# Routing keys that are shown of each.
+CAUSE_KEYS_MAX = 10
+# Bindings and queues that are looked at in one turn to find out where dead letters go.
+REACHED_PER_TURN = 256
+
 # --- access -------------------------------------------------------------------------------------
 # Time for one regular expression on one name (permissions, policies): a bad pattern costs this, not the node.
 PATTERN_TIME_S = 0.05
@@ -299,6 +328,25 @@ SAMPLES_OF_ONE_MIN = 2
 SAMPLED_PER_TURN = 128
 # Samples of a number that one request may ask for, as RabbitMQ; a page with 500 queues asks often.
 SAMPLES_SHOWN_MAX = 500
+
+# Redrives, moves and undos that run at once: each takes a part of a turn of the loop.
+JOBS_RUNNING_MAX = 16
+# And those that are over and remembered: some kilobytes each.
+JOBS_KEPT_MAX = 100
+# Places of messages that all redrives together remember so that they can be undone: 8 octets each.
+JOBS_PLACES_MAX = 1_000_000
+# How often a job that is held up, by an alarm or a slow disk, looks whether it may go on.
+JOB_LOOK_S = 0.1
+# How long a node that stops waits for what its jobs have under way to be safe.
+JOBS_STOPPING_S = 5.0
+# Messages per second that a job may be told to move at most: it will not be that fast.
+JOB_RATE_MAX = 1_000_000
+# Messages of an answer that previews a redrive one by one.
+PREVIEWED_MAX = 50
+# Messages that are looked at for one list of dead letters, in all queues of it: half a second.
+DEAD_LETTERS_EXAMINED_MAX = 20_000
+# And in one of its queues: the list shows what there is, and one queue is asked for the rest.
+DEAD_LETTERS_PER_QUEUE_MAX = 1_000
 
 # --- command line -------------------------------------------------------------------------------
 # Octets of an answer that the command line takes into its memory: definitions of a hundred thousand queues.

@@ -9,7 +9,7 @@ columns                          | a comma between, and a dot before a field
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
@@ -45,6 +45,8 @@ class Listing(Generic[R]):
     is_paged: bool = False
     # The records are a sequence that is in the order of `sorts` already, and nobody changes it meanwhile.
     is_sorted: bool = False
+    # Called with those that are shown before they are, if a view needs what takes long to find out.
+    prepare: Callable[[Sequence[R]], Awaitable[None]] | None = None
 
 
 async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamResponse:
@@ -62,6 +64,8 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
             "page_out_of_range",
         )
     records = await _sorted(request, listing, records, None if page is None else page.start + page.size)
+    if listing.prepare is not None:
+        await listing.prepare(records if page is None else records[page.start : page.start + page.size])
     if page is None:
         return await reply_in_parts(request, await _written(records, listing.view, columns))
     shown = records[page.start : page.start + page.size]

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from warren.flow.alarms import Alarms
+from warren.management.jobs.jobs import Jobs
 from warren.management.orders import QueueOrder
 from warren.management.samples import Sampler
 from warren.management.sessions import Sessions
@@ -55,6 +56,7 @@ class Managed:
     alarms: Alarms
     sampler: Sampler
     queue_order: QueueOrder
+    jobs: Jobs
     # Where it keeps what survives, and what it was configured with; empty without.
     data_directory: str
     config_files: tuple[str, ...]

@@ -98,6 +98,14 @@ class Message:
         changed.priority = self.priority
         return changed
 
+    def anew(self, now: int) -> "Message":
+        """A copy of its own, published at `now`: for another queue, or another store."""
+        kind = StoredMessage if self.flags & PERSISTENT else Message
+        copy = kind(self.address, self.property_list, self.content, now)
+        copy.flags = self.flags & (PERSISTENT | HAS_HEADERS | HAS_EXPIRATION)
+        copy.priority = self.priority
+        return copy
+
     @classmethod
     def compose(cls, address: bytes, properties: BasicProperties, content: bytes, *, now: int) -> "Message":
         """A message that the broker makes itself, as when it publishes a dead one again."""

@@ -21,6 +21,7 @@ from warren.errors import ConnectionForced
 from warren.flow.alarms import Alarms
 from warren.management.app import HttpServer
 from warren.management.figures import Figures
+from warren.management.jobs.jobs import Jobs
 from warren.management.managed import ListenerView, Managed
 from warren.management.orders import QueueOrder
 from warren.management.samples import Sampler
@@ -133,6 +134,7 @@ class Node:
             server=server,
             sampler=sampler,
             queue_order=QueueOrder(self.broker.metadata),
+            jobs=Jobs(random_octets, self._clock.now),
             data_directory=str(self._folder.path) if self._folder is not None else "",
             config_files=(config.file,) if config.file else (),
             alarms=alarms,
@@ -200,6 +202,7 @@ class Node:
         """Take leave of the clients and end; also after half a start."""
         for listener in self._listeners:
             await listener.stop()
+        await self._managed.jobs.close()
         await self._say_goodbye()
         for listener in self._listeners:
             listener.abort()

@@ -274,6 +274,38 @@ class ClassicQueue(Queue):
         """
         return self._ready.peek(first, count)
 
+    def extent(self) -> list[range]:
+        """The places of all that is ready now, and of nothing that comes later: in ranges that grow."""
+        return self._ready.extent()
+
+    def last_place(self, message: Message) -> int:
+        """The place of `message`, which was published to it last."""
+        return self._ready.last_place(message)
+
+    def take(self, peeked: Peeked) -> Delivery | None:
+        """What was `peeked` at, out of the queue to nobody; None if it is not ready any more.
+
+        It is to be let go of, or given back.
+        """
+        delivery = self._ready.take(peeked, self)
+        if delivery is not None:
+            self._count_out(delivery)
+        return delivery
+
+    def let_go(self, delivery: Delivery) -> None:
+        """`delivery`, taken before, is somewhere else now."""
+        self._count_back(delivery)
+        self._ready.settled(delivery)
+
+    def give_back(self, delivery: Delivery) -> None:
+        """`delivery`, taken before, is at its place again as if it had not been out; see `pump`."""
+        self._count_back(delivery)
+        self._put_back(delivery)
+
+    def refuses(self, message: Message) -> bool:
+        """True if it would not have `message`: it is full, and was told to say so."""
+        return self._refuses and self._is_full_for(message)
+
     def whole(self, delivery: Delivery) -> Message:
         """The message of `delivery`, with its body. ConnectionForced if that cannot be read."""
         return self._ready.whole(delivery.message)
@@ -287,20 +319,12 @@ class ClassicQueue(Queue):
     def requeue(self, delivery: Delivery) -> None:
         """`delivery` goes back to its place; once too often, and it dies. `pump` hands it out again."""
         self._count_back(delivery)
-        self._sole = None
-        if self.is_deleted:
-            self._ready.settled(delivery)
-            return
         delivery.attempts += 1
         delivery.consumer = None
-        if self._attempts_max >= 0 and delivery.attempts > self._attempts_max:
+        if self._attempts_max >= 0 and delivery.attempts > self._attempts_max and not self.is_deleted:
             self._bury_delivery(delivery, "delivery_limit")
-            return
-        deadline = self._ready.push_back(delivery, self._ttl_ms)
-        if deadline >= 0:
-            self._wake_by(deadline)
-        if self._length_max >= 0 or self._octets_max >= 0:
-            self._drop_overflow()
+        else:
+            self._put_back(delivery)
 
     def reject(self, delivery: Delivery) -> None:
         """`delivery` dies, rejected."""
@@ -418,6 +442,17 @@ class ClassicQueue(Queue):
         if handed_out is not None and self.unacked_octets > handed_out.stores.queue_memory_max:
             handed_out.add(delivery)
             handed_out.shrink()
+
+    def _put_back(self, delivery: Delivery) -> None:
+        self._sole = None
+        if self.is_deleted:
+            self._ready.settled(delivery)
+            return
+        deadline = self._ready.push_back(delivery, self._ttl_ms)
+        if deadline >= 0:
+            self._wake_by(deadline)
+        if self._length_max >= 0 or self._octets_max >= 0:
+            self._drop_overflow()
 
     def _count_out(self, delivery: Delivery) -> None:
         self.unacked_count += 1

@@ -22,6 +22,7 @@ cdef class KeptReady(Ready):
     cdef Stores _stores
     cdef Lane _lane
     cdef int _kept
+    cdef set _out
     cdef PagedRow _paged
     cdef Ring _recent
     cdef uint64_t _recent_base
@@ -35,6 +36,9 @@ cdef class KeptReady(Ready):
     cpdef Delivery pass_by(self, Message message, Queue queue)
     @cython.locals(delivery=Delivery, flags=cython.int)
     cpdef Delivery pop(self, Queue queue)
+    @cython.locals(delivery=Delivery)
+    cpdef Delivery take(self, object peeked, Queue queue)
+    cpdef int64_t push_back(self, Delivery delivery, int64_t ttl_ms) except -2
     @cython.locals(message=Message, position=uint64_t)
     cpdef Message pop_message(self)
     @cython.locals(message=Message, position=uint64_t)
@@ -71,8 +75,10 @@ cdef class KeptReady(Ready):
     cdef _read_returned(self)
     @cython.locals(message=Message)
     cdef Message _take(self, uint64_t position)
+    @cython.locals(message=Message)
+    cdef Message _remove(self, uint64_t position, Message known)
     @cython.locals(recent=Ring, location=uint64_t)
-    cdef Message _take_behind(self, uint64_t position)
+    cdef Message _take_behind(self, uint64_t position, Message known)
     cdef _trim(self)
     @cython.locals(stored=StoredMessage)
     cdef _keep(self, Message message, uint64_t position)
@@ -82,6 +88,7 @@ cdef class KeptReady(Ready):
     cdef StoredMessage _spill(self, Message message)
     @cython.locals(stored=StoredMessage)
     cdef _unspill(self, Message message)
+    cdef _finish(self, uint64_t first, uint64_t end)
     cdef _forget_row(self, Py_ssize_t count, int64_t octets)
     @cython.locals(message=Message, place=Py_ssize_t, octets=int64_t)
     cdef int64_t _clear_ring(self, Ring ring, uint64_t base) except -1

@@ -43,7 +43,7 @@ class KeptReady(Ready):
     """
 
     __slots__ = (
-        "_kept", "_kept_count", "_kept_octets", "_lane", "_paged", "_recent", "_recent_base",
+        "_kept", "_kept_count", "_kept_octets", "_lane", "_out", "_paged", "_recent", "_recent_base",
         "_redelivered_below", "_spilled_count", "_spilled_octets", "_stores",
     )  # fmt: skip
 
@@ -62,6 +62,8 @@ class KeptReady(Ready):
         self._paged: PagedRow | None = None
         self._recent: Ring | None = None
         self._recent_base = 0
+        # Positions that were taken out of the middle, and are neither settled nor back; None: never any.
+        self._out: set[int] | None = None
         # All before this position was handed out before the last start.
         self._redelivered_below = 0
 
@@ -98,7 +100,7 @@ class KeptReady(Ready):
 
     def pop(self, queue: Queue) -> Delivery:
         """Take the first message out of `queue`. Only while `count` is not 0."""
-        if self._returned:
+        if self._returned and self._is_returned_first():
             self._read_returned()
         delivery = Ready.pop(self, queue)
         flags = delivery.message.flags
@@ -109,6 +111,27 @@ class KeptReady(Ready):
         elif flags & _SPILLED:
             self._unspill(delivery.message)
         return delivery
+
+    def take(self, peeked: Peeked, queue: Queue) -> Delivery | None:
+        """Take what was `peeked` at out of `queue`, wherever it waits; None if it does not any more.
+
+        It was not handed out for that: nothing is marked as reached.
+        """
+        delivery = Ready.take(self, peeked, queue)
+        if delivery is None:
+            return None
+        if delivery.message.flags & _SPILLED:
+            self._unspill(delivery.message)
+        if self._out is None:
+            self._out = set()
+        self._out.add(delivery.position)
+        return delivery
+
+    def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
+        """Put `delivery` back to its place; answers its deadline (ms), or -1."""
+        if self._out:
+            self._out.discard(delivery.position)
+        return Ready.push_back(self, delivery, ttl_ms)
 
     def is_fresh(self) -> bool:
         """True if what `pop` would take was never handed out before."""
@@ -128,18 +151,10 @@ class KeptReady(Ready):
         stored: StoredMessage = message  # type: ignore[assignment]
         return self._read(stored.location)
 
-    def peek(self, first: int, count: int) -> list[Peeked]:
-        """Up to `count` of the messages from place `first` on. ConnectionForced if one cannot be read."""
-        found = Ready.peek(self, first, count)
-        paged, recent = self._paged, self._recent
-        if paged is not None and recent is not None:
-            for position, location in paged.peek(first, count - len(found)):
-                found.append(Peeked(position, self._read(location), self._attempts_at(position)))
-            found += self._peek_ring(recent, self._recent_base, first, count - len(found))
-        return found
-
     def settled(self, delivery: Delivery) -> None:
         """`delivery`, taken out before, will not come back."""
+        if self._out:
+            self._out.discard(delivery.position)
         self._release(delivery.message, delivery.position)
         if delivery.message.flags & _LIGHT:
             self._kept_octets -= delivery.octets
@@ -151,7 +166,7 @@ class KeptReady(Ready):
 
     def drop(self) -> Message:
         """Take the first message out for good, handed out before or not. Only while `count` is not 0."""
-        if not self._returned:
+        if not self._returned or not self._is_returned_first():
             return self.pop_message()
         self._read_returned()
         position = self._first_returned()
@@ -176,7 +191,7 @@ class KeptReady(Ready):
         paged, recent = self._paged, self._recent
         if paged is not None and recent is not None:
             if paged.count:
-                self._stores.persistent.finish(self._lane, paged.first_position(), paged.end())
+                self._finish(paged.first_position(), paged.end())
                 self._stores.discard(paged)
             octets -= self._clear_ring(recent, self._recent_base)
             self._forget_row(paged.count, octets)
@@ -224,6 +239,16 @@ class KeptReady(Ready):
             # Whoever looks after the disk was told: this queue will be built anew.
             raise ConnectionForced(_UNREADABLE)
         return read
+
+    def _peek_line(self, first: int, count: int) -> list[Peeked]:
+        """Up to `count` of what was never out, from place `first` on."""
+        found = Ready._peek_line(self, first, count)
+        paged, recent = self._paged, self._recent
+        if paged is not None and recent is not None:
+            for position, location in paged.peek(first, count - len(found)):
+                found.append(Peeked(position, self._read(location), self._attempts_at(position)))
+            found += self._peek_ring(recent, self._recent_base, first, count - len(found))
+        return found
 
     def _attempts_at(self, position: int) -> int:
         return int(position < self._redelivered_below)
@@ -349,6 +374,8 @@ class KeptReady(Ready):
     def _holds(self, position: int) -> bool:
         if self._paged is None or position < self._base + self._places.count:
             return Ready._holds(self, position)
+        if self._returned and position in self._returned:
+            return True
         if position < self._recent_base:
             return self._paged.holds(position)
         recent: Ring = self._recent  # type: ignore[assignment]
@@ -361,26 +388,28 @@ class KeptReady(Ready):
         delivery.message = self.whole(delivery.message)
 
     def _take(self, position: int) -> Message | None:
-        if self._paged is None or position < self._base + self._places.count:
-            message = Ready._take(self, position)
-            if message is not None:
-                message = self.whole(message)
-        else:
-            message = self._take_behind(position)
-            self.count -= 1
-            if message is not None:
-                self.octets -= body_size_of(message)
+        message = Ready._take(self, position)
         if message is not None:
+            message = self.whole(message)
             self._release(message, position)
         return message
 
-    def _take_behind(self, position: int) -> Message | None:
+    def _remove(self, position: int, known: Message | None) -> Message | None:
+        if self._paged is None or position < self._base + self._places.count:
+            return Ready._remove(self, position, known)
+        message = self._take_behind(position, known)
+        self.count -= 1
+        if message is not None:
+            self.octets -= body_size_of(message)
+        return message
+
+    def _take_behind(self, position: int, known: Message | None) -> Message | None:
         """Take the message at `position`, which is behind the ring."""
         if position >= self._recent_base:
             recent: Ring = self._recent  # type: ignore[assignment]
             return recent.take(position - self._recent_base)  # type: ignore[return-value]
         location = self._paged.take(position)  # type: ignore[union-attr]
-        return self._stores.store_of(location).reader().read(location)
+        return known or self._stores.store_of(location).reader().read(location)
 
     def _trim(self) -> None:
         Ready._trim(self)
@@ -423,6 +452,16 @@ class KeptReady(Ready):
         stored.flags &= ~_SPILLED
         self._spilled_count -= 1
         self._spilled_octets -= body_size_of(message)
+
+    def _finish(self, first: int, end: int) -> None:
+        """Have the store know that all from `first` up to `end` is done with, but what was taken out."""
+        for position in sorted(self._out or ()):
+            if first <= position < end:
+                if first < position:
+                    self._stores.persistent.finish(self._lane, first, position)
+                first = position + 1
+        if first < end:
+            self._stores.persistent.finish(self._lane, first, end)
 
     def _forget_row(self, count: int, octets: int) -> None:
         """The row, `count` messages of `octets` octets, is gone; all that was spilled was in it."""

@@ -54,6 +54,33 @@ class PriorityReady(Ready):
         self.octets -= delivery.octets
         return delivery
 
+    def take(self, peeked: Peeked, queue: Queue) -> Delivery | None:
+        """Take what was `peeked` at out of `queue`, wherever it waits; None if it does not any more."""
+        rank = peeked.place >> _RANK_SHIFT
+        level = self._levels[-1 - rank]
+        place = peeked.place - (rank << _RANK_SHIFT)
+        delivery = (
+            None if level is None else level.take(Peeked(place, peeked.message, peeked.attempts), queue)
+        )
+        if delivery is not None:
+            self.count -= 1
+            self.octets -= delivery.octets
+        return delivery
+
+    def extent(self) -> list[range]:
+        """The places of all that waits now, and of nothing that is pushed later: in ranges that grow."""
+        found: list[range] = []
+        for rank, level in enumerate(reversed(self._levels)):
+            if level is not None:
+                base = rank << _RANK_SHIFT
+                found += [range(base, base + places.stop) for places in level.extent()]
+        return found
+
+    def last_place(self, message: Message) -> int:
+        """The place of `message`, which came in last of those of its priority."""
+        rank = self._priority_max - min(message.priority, self._priority_max)
+        return (rank << _RANK_SHIFT) + self._level(message).last_place(message)
+
     def is_fresh(self) -> bool:
         """True if what `pop` would take was never handed out before."""
         return self._top().is_fresh()

@@ -24,6 +24,8 @@ cdef class Ready:
     cpdef int64_t push_back(self, Delivery delivery, int64_t ttl_ms) except -2
     @cython.locals(delivery=Delivery, position=uint64_t)
     cpdef Delivery pop(self, Queue queue)
+    @cython.locals(delivery=Delivery, position=uint64_t)
+    cpdef Delivery take(self, object peeked, Queue queue)
     cpdef bint is_fresh(self) except -1
     cpdef Message pop_message(self)
     cpdef Message whole(self, Message message)
@@ -48,10 +50,15 @@ cdef class Ready:
     cpdef clear(self)
     cdef uint64_t _end(self) except? 0
     cdef Delivery _pop_returned(self)
+    @cython.locals(delivery=Delivery)
+    cdef Delivery _pop_from_returned(self, uint64_t position)
+    cdef bint _is_returned_first(self) except -1
     cdef object _first_returned(self)
     cdef bint _holds(self, uint64_t position) except -1
-    @cython.locals(message=Message, delivery=Delivery)
+    @cython.locals(delivery=Delivery)
     cdef Message _take(self, uint64_t position)
+    @cython.locals(message=Message)
+    cdef Message _remove(self, uint64_t position, Message known)
     cdef _trim(self)
     @cython.locals(own=int64_t)
     cdef int64_t _deadline(self, Message message, int64_t ttl_ms) except -2

@@ -1,11 +1,13 @@
 """The ready messages of one queue, or of one priority of it, in order of their positions.
 
-Invariants: positions only grow. What was never handed out lies in the ring, whose first place is position
-`_base`; what came back lies in `_returned`, and its positions are all below `_base`, so it goes out first.
-A place in the ring whose message expired holds None until the front passes it; the first place never does.
+Invariants: positions only grow. What was never out lies in the ring, whose first place is position `_base`;
+what came back lies in `_returned`. What had been handed out in order has positions below `_base` and goes out
+first; what had been taken out of the middle has its place among the others. A place in the ring whose message
+expired, or was taken, holds None until the front passes it; the first place never does.
 """
 
 from heapq import heapify, heappop, heappush, nsmallest
+from operator import attrgetter
 
 from warren.model.confirmation import Confirmation
 from warren.model.message import HAS_EXPIRATION, Message, body_size_of, published_at_of
@@ -82,13 +84,37 @@ class Ready:
 
     def pop(self, queue: Queue) -> Delivery:
         """Take the first message out of `queue`. Only while `count` is not 0."""
-        if self._returned:
+        if self._returned and self._is_returned_first():
             self.count -= 1
             delivery = self._pop_returned()
             self.octets -= delivery.octets
             return delivery
         position = self._base
         return new_delivery(queue, self._pop_first(), position)
+
+    def take(self, peeked: Peeked, queue: Queue) -> Delivery | None:
+        """Take what was `peeked` at out of `queue`, wherever it waits; None if it does not any more."""
+        position = peeked.place
+        if not self._holds(position):
+            return None
+        if self._returned and position in self._returned:
+            self.count -= 1
+            delivery = self._pop_from_returned(position)
+            self.octets -= delivery.octets
+            delivery.message = peeked.message
+            return delivery
+        delivery = new_delivery(queue, peeked.message, position)
+        delivery.attempts = peeked.attempts
+        self._remove(position, peeked.message)
+        return delivery
+
+    def extent(self) -> list[range]:
+        """The places of all that waits now, and of nothing that is pushed later: in ranges that grow."""
+        return [range(self._end())]
+
+    def last_place(self, message: Message) -> int:
+        """The place of `message`, which came in last."""
+        return self._end() - 1
 
     def is_fresh(self) -> bool:
         """True if what `pop` would take was never handed out before."""
@@ -138,7 +164,7 @@ class Ready:
 
     def drop(self) -> Message:
         """Take the first message out for good, handed out before or not. Only while `count` is not 0."""
-        if not self._returned:
+        if not self._returned or not self._is_returned_first():
             return self.pop_message()
         self.count -= 1
         delivery = self._pop_returned()
@@ -147,7 +173,7 @@ class Ready:
 
     def first(self) -> Message:
         """The message that `pop` would take, perhaps without its content. Only while `count` is not 0."""
-        if self._returned:
+        if self._returned and self._is_returned_first():
             return self._returned[self._first_returned()].message
         return self._places.get(0)  # type: ignore[return-value]
 
@@ -156,7 +182,11 @@ class Ready:
         back = self._returned or {}
         positions = nsmallest(count, (position for position in back if position >= first))
         found = [Peeked(at, self.whole(back[at].message), back[at].attempts) for at in positions]
-        return found + self._peek_ring(self._places, self._base, first, count - len(found))
+        if not found or found[-1].place < self._base:
+            return found + self._peek_line(first, count - len(found))
+        found += self._peek_line(first, count)
+        found.sort(key=attrgetter("place"))
+        return found[:count]
 
     def deadline(self, ttl_ms: int) -> int:
         """When the next message expires (ms), in a queue with `ttl_ms` (-1: none); -1: none will."""
@@ -197,6 +227,10 @@ class Ready:
         """Have what was `found` of priority `level`, while nothing was ever pushed here."""
         raise NotImplementedError
 
+    def _peek_line(self, first: int, count: int) -> list[Peeked]:
+        """Up to `count` of what was never out, from place `first` on."""
+        return self._peek_ring(self._places, self._base, first, count)
+
     def _peek_ring(self, ring: Ring, base: int, first: int, count: int) -> list[Peeked]:
         """Up to `count` of what is in `ring`, whose first place is position `base`, from `first` on."""
         found: list[Peeked] = []
@@ -219,13 +253,20 @@ class Ready:
     def _pop_returned(self) -> Delivery:
         position = self._first_returned()
         heappop(self._returned_order)  # type: ignore[arg-type]
+        return self._pop_from_returned(position)
+
+    def _pop_from_returned(self, position: int) -> Delivery:
         delivery: Delivery = self._returned.pop(position)  # type: ignore[union-attr]
         if not self._returned:
             self._forget_order()
         return delivery
 
+    def _is_returned_first(self) -> bool:
+        """True if the first of what came back goes out before the ring. Only while something did."""
+        return self._first_returned() < self._base
+
     def _first_returned(self) -> int:
-        """The lowest position that came back; what expired since is passed over."""
+        """The lowest position that came back; what expired, or was taken, since is passed over."""
         order: list[int] = self._returned_order  # type: ignore[assignment]
         returned: dict[int, Delivery] = self._returned  # type: ignore[assignment]
         while order[0] not in returned:
@@ -233,26 +274,34 @@ class Ready:
         return order[0]
 
     def _forget_order(self) -> None:
-        """Nothing that came back is left: the positions of what expired need not be passed over."""
+        """Nothing that came back is left: the positions of what is gone need not be passed over."""
         self._returned_order = []
 
     def _holds(self, position: int) -> bool:
+        if self._returned and position in self._returned:
+            return True
         if position < self._base:
-            return self._returned is not None and position in self._returned
+            return False
         place = position - self._base
         return place < self._places.count and self._places.get(place) is not None
 
     def _take(self, position: int) -> Message | None:
-        """Take the message at `position` out of the middle; None if it cannot be read any more."""
-        self.count -= 1
-        if position < self._base:
-            delivery: Delivery = self._returned.pop(position)  # type: ignore[union-attr]
-            if not self._returned:
-                self._forget_order()
+        """Take the message at `position` out for good; None if it cannot be read any more."""
+        if self._returned and position in self._returned:
+            self.count -= 1
+            delivery = self._pop_from_returned(position)
             self.octets -= delivery.octets
             return delivery.message
+        return self._remove(position, None)
+
+    def _remove(self, position: int, known: Message | None) -> Message | None:
+        """Take the message at `position`, which was never out, away; it is not read if it is `known`.
+
+        None if it cannot be read any more.
+        """
         message: Message = self._places.take(position - self._base)  # type: ignore[assignment]
         self._trim()
+        self.count -= 1
         self.octets -= body_size_of(message)
         return message
 

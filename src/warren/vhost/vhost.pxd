@@ -36,7 +36,7 @@ cdef class VirtualHost(QueueHost):
         self, Route route, Message message, Confirmation confirmation, uint64_t sequence
     ) except -1
     @cython.locals(queue=Queue, outcome=cython.int)
-    cdef int _publish_to(
+    cpdef int publish_into(
         self, tuple destinations, Message message, Confirmation confirmation, uint64_t sequence
     ) except -1
     cpdef uint64_t generation(self) except? 0

@@ -86,7 +86,7 @@ class VirtualHost(QueueHost):
         exchange.published_out += len(destinations)
         if message.flags & _HAS_HEADERS:
             message = without_bcc(message)
-        return self._publish_to(destinations, message, confirmation, sequence)
+        return self.publish_into(destinations, message, confirmation, sequence)
 
     def publish_along(
         self, route: Route, message: Message, confirmation: Confirmation | None, sequence: int
@@ -96,20 +96,21 @@ class VirtualHost(QueueHost):
         exchange.published_in += 1
         if route.sole is None:
             exchange.published_out += len(route.destinations)
-            return self._publish_to(route.destinations, message, confirmation, sequence)
+            return self.publish_into(route.destinations, message, confirmation, sequence)
         exchange.published_out += 1
         queue: Queue = route.sole  # type: ignore[assignment]
         self.published += 1
         self.work += 1
         return queue.publish(message, confirmation, sequence)
 
-    def _publish_to(
+    def publish_into(
         self,
         destinations: tuple[object, ...],
         message: Message,
         confirmation: Confirmation | None,
         sequence: int,
     ) -> int:
+        """Give `message` to all `destinations`, which no exchange has found."""
         self.published += 1
         if not destinations:
             return _UNROUTED

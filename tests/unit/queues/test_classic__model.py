@@ -19,12 +19,13 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = made(self.host, dead=True, length_max=length_max, message_ttl_ms=ttl)
         self.readers: list[Reader] = []
         self.got: list[Delivery] = []
+        self.taken: list[Delivery] = []
         # Published at, by number; and where each message is by now.
         self.published: list[int] = []
         self.settled: set[int] = set()
 
     def unsettled(self) -> list[int]:
-        held = self.got + [one for reader in self.readers for one in reader.unsettled]
+        held = self.got + self.taken + [one for reader in self.readers for one in reader.unsettled]
         return [int(one.message.body) for one in held]
 
     def dead(self) -> list[int]:
@@ -62,7 +63,29 @@ class QueueMachine(RuleBasedStateMachine):
             assert int(delivery.message.body) == waiting[0]
             self.got.append(delivery)
 
-    @precondition(lambda self: self.unsettled())
+    @precondition(lambda self: self.queue.message_count)
+    @rule(which=st.integers(0, 99))
+    def take(self, which: int) -> None:
+        self.let_go()
+        waiting = self.ready()
+        peeked = self.queue.peek(0, len(waiting) + 1)
+        assert [int(one.message.body) for one in peeked] == waiting
+        if waiting:
+            self.taken.append(self.queue.take(peeked[which % len(peeked)]))
+            assert int(self.taken[-1].message.body) == waiting[which % len(peeked)]
+
+    @precondition(lambda self: self.taken)
+    @rule(which=st.integers(0, 99), is_moved=st.booleans())
+    def end_taking(self, which: int, is_moved: bool) -> None:
+        delivery = self.taken.pop(which % len(self.taken))
+        if is_moved:
+            self.settled.add(int(delivery.message.body))
+            self.queue.let_go(delivery)
+        else:
+            self.queue.give_back(delivery)
+            self.queue.pump()
+
+    @precondition(lambda self: self.got or any(reader.unsettled for reader in self.readers))
     @rule(which=st.integers(0, 99), how=st.sampled_from(["acknowledge", "requeue", "reject"]))
     def settle(self, which: int, how: str) -> None:
         owners = [(None, one) for one in self.got]

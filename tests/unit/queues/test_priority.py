@@ -96,3 +96,20 @@ def test_it_does_what_a_stable_sort_does(steps: list[str | int]) -> None:
         assert ready.octets == sum(message.body_size for _, message in naive)
     naive.sort(key=lambda entry: entry[0])
     assert popped(ready) == [message.body for _, message in naive]
+
+
+def test_one_is_taken_out_of_its_level_and_goes_back_there() -> None:
+    queue = made(Host(), priority_max=3)
+    for body, priority in zip("abcd", [1, 3, 1, 0], strict=True):
+        queue.publish(sent(body, priority=priority), None, 0)
+    at = {peeked.message.body: peeked for peeked in queue.peek(0, 9)}
+    extent = queue.extent()
+    queue.publish(sent("e", priority=3), None, 0)
+    found = [peeked.message.body for peeked in queue.peek(0, 9) if any(peeked.place in one for one in extent)]
+    assert found == [b"b", b"a", b"c", b"d"]
+    last = queue.peek(queue.last_place(sent(priority=9)), 1)
+    assert last[0].message.body == b"e"
+    taken = queue.take(at[b"c"])
+    assert (taken.message.body, queue.message_count, queue.take(at[b"c"])) == (b"c", 4, None)
+    queue.give_back(taken)
+    assert [queue.get().message.body for _ in range(5)] == [b"b", b"e", b"a", b"c", b"d"]

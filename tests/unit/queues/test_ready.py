@@ -227,3 +227,27 @@ def test_it_does_what_a_sorted_list_does(steps: list[tuple[str, int | None]], tt
         if naive.waiting and ttl_ms < 0:
             assert waiting.deadline(ttl_ms) == min(deadlines, default=NONE)
     assert popped(waiting) == [entry[2].body for entry in naive.waiting]
+
+
+def test_what_is_taken_out_of_the_middle_goes_back_to_its_place_among_the_others() -> None:
+    waiting = ready("a", "b", "c", "d")
+    at = {peeked.message.body: peeked for peeked in waiting.peek(0, 9)}
+    out = [waiting.take(at[body], QUEUE) for body in (b"c", b"a")]
+    assert waiting.take(at[b"c"], QUEUE) is None
+    assert (waiting.count, waiting.octets, waiting.first().body) == (2, 2, b"b")
+    for one in out:
+        waiting.push_back(one, NONE)
+    assert [peeked.message.body for peeked in waiting.peek(0, 3)] == [b"a", b"b", b"c"]
+    assert [peeked.message.body for peeked in waiting.peek(1, 9)] == [b"b", b"c", b"d"]
+    taken = waiting.take(at[b"c"], QUEUE)
+    waiting.push_back(taken, NONE)
+    assert [waiting.drop().body for _ in range(2)] == [b"a", b"b"]
+    assert popped(waiting) == [b"c", b"d"]
+
+
+def test_the_extent_holds_what_waits_and_nothing_that_comes_later() -> None:
+    waiting = ready("a", "b")
+    [extent] = waiting.extent()
+    waiting.push(sent("c"))
+    assert [peeked.place in extent for peeked in waiting.peek(0, 9)] == [True, True, False]
+    assert waiting.last_place(sent("c")) == waiting.peek(2, 1)[0].place

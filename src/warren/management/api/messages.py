@@ -91,7 +91,7 @@ async def publish_message(request: web.Request, node: Managed) -> web.StreamResp
     """Publish one message; whether a queue has it, and has it safely."""
     asks = asking(request, node)
     fields = await read_fields(request)
-    body, properties = _payload(fields), properties_of(fields)
+    body, properties = payload_of(fields), properties_of(fields)
     key = fields.text("routing_key")
     if len(key.encode("utf-8", "surrogateescape")) > NAME_SIZE_MAX:
         raise bad_request("routing_key_too_long")
@@ -245,7 +245,8 @@ def shown_properties(properties: BasicProperties) -> object:
     return found or []
 
 
-def _payload(fields: Fields) -> bytes:
+def payload_of(fields: Fields) -> bytes:
+    """The body that `payload` and `payload_encoding` write down."""
     payload, encoding = fields.get("payload"), fields.get("payload_encoding")
     if not isinstance(payload, str):
         raise bad_request("payload_not_string")

@@ -118,9 +118,9 @@ async def peek(request: web.Request, node: Managed) -> web.StreamResponse:
     try:
         look = _Look(
             queue=readable_queue(asks, request.match_info["queue"]),
-            first=_number(request, "from", 0, 1 << 62),
-            count=_number(request, "count", _COUNT, PEEKED_MAX),
-            truncate=_number(request, "truncate", _TRUNCATE, HTTP_GOT_SIZE_MAX),
+            first=number_asked(request, "from", 0, 1 << 62),
+            count=number_asked(request, "count", _COUNT, PEEKED_MAX),
+            truncate=number_asked(request, "truncate", _TRUNCATE, HTTP_GOT_SIZE_MAX),
             conditions=conditions(request.query.getall("match", [])),
             now=node.now(),
             found=[],
@@ -207,7 +207,8 @@ def _view(message: Message, truncate: int, now: int) -> dict[str, object]:
     }
 
 
-def _number(request: web.Request, name: str, default: int, most: int) -> int:
+def number_asked(request: web.Request, name: str, default: int, most: int) -> int:
+    """The number that a request's `name` is, up to `most`."""
     text = request.query.get(name)
     if text is None:
         return default

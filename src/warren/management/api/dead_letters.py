@@ -1,0 +1,118 @@
+"""Dead letters over HTTP: in which queues there may be some, and what those of a queue died of."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
+
+from aiohttp import web
+
+from warren.errors import AccessRefused
+from warren.limits import (
+    DEAD_LETTERS_EXAMINED_MAX,
+    DEAD_LETTERS_PER_QUEUE_MAX,
+    LOOKED_AT_PER_TURN,
+    PEEKED_PER_REQUEST_MAX,
+)
+from warren.management.api.messages import readable_queue
+from warren.management.api.peek import number_asked
+from warren.management.asking import asking
+from warren.management.auth import login_vhosts, user_of
+from warren.management.describing import PageQuery, described, meant, paged
+from warren.management.listing import Facts, Listing, reply_list, reply_one
+from warren.management.managed import Managed
+from warren.management.proposing import vhost_of
+from warren.management.views.dead_letters import FoundShape, HoldingShape, dead_letters_view
+from warren.queues.classic import ClassicQueue
+from warren.vhost.dead_letters import DeadLetters, look_for_dead_letters, reachable
+
+FromQuery = TypedDict(
+    "FromQuery",
+    {
+        "from": Annotated[int, meant("A place: `next` of an earlier answer")],
+        "columns": Annotated[str, meant("Fields that are shown: `name,groups`")],
+    },
+    total=False,
+)
+
+
+@described(query=PageQuery, gives=paged(HoldingShape))
+async def dead_letters(request: web.Request, node: Managed) -> web.StreamResponse:
+    """The queues that dead letters come to and that hold messages, each with some of what those died of."""
+    if "vhost" in request.match_info:
+        vhosts = [vhost_of(request, node).name]
+    else:
+        vhosts = login_vhosts(node, user_of(request))
+    found: dict[ClassicQueue, DeadLetters] = {}
+
+    async def look(queues: Sequence[ClassicQueue]) -> None:
+        left = DEAD_LETTERS_EXAMINED_MAX
+        for queue in queues:
+            found[queue] = await _looked(queue, 0, min(left, DEAD_LETTERS_PER_QUEUE_MAX))
+            left -= found[queue].examined
+
+    def view(queue: ClassicQueue) -> Facts:
+        return {
+            "name": queue.name,
+            "vhost": queue.vhost_name,
+            "messages": queue.message_count + queue.unacked_count,
+            "messages_ready": queue.message_count,
+            "messages_unacknowledged": queue.unacked_count,
+            **dead_letters_view(found[queue]),
+        }
+
+    listing: Listing[ClassicQueue] = Listing(
+        records=[queue for vhost in vhosts for queue in await _reachable(request, node, vhost)],
+        view=view,
+        columns={
+            "vhost": lambda queue: queue.vhost_name,
+            "name": lambda queue: queue.name,
+            "messages": lambda queue: queue.message_count + queue.unacked_count,
+            "messages_ready": lambda queue: queue.message_count,
+        },
+        is_paged=True,
+        prepare=look,
+    )
+    return await reply_list(request, listing)
+
+
+@described(query=FromQuery, gives=FoundShape)
+async def dead_letters_of_queue(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Those of one queue, from a place on, and where to go on: null when all were seen."""
+    queue = readable_queue(asking(request, node), request.match_info["queue"])
+    found = await _looked(queue, number_asked(request, "from", 0, 1 << 62), PEEKED_PER_REQUEST_MAX)
+    return reply_one(request, {"name": queue.name, "vhost": queue.vhost_name, **dead_letters_view(found)})
+
+
+async def _reachable(request: web.Request, node: Managed, vhost: str) -> list[ClassicQueue]:
+    """Of one virtual host, if it is alive, those that hold something, and that the user may read."""
+    domain = node.server.domains.get(vhost)
+    if domain is None:
+        return []
+    queues: dict[ClassicQueue, None] = {}
+    for piece in reachable(domain.vhost):
+        queues.update(piece)
+        await asyncio.sleep(0)
+    authorizer = domain.authorizer(user_of(request).name)
+
+    def is_readable(queue: ClassicQueue) -> bool:
+        try:
+            authorizer.check_read_queue(queue.name)
+        except AccessRefused:
+            return False
+        return True
+
+    return [
+        queue
+        for queue in queues
+        if (queue.message_count or queue.unacked_count)
+        and queue.owner is None
+        and not queue.is_deleted
+        and is_readable(queue)
+    ]
+
+
+async def _looked(queue: ClassicQueue, place: int, examined_max: int) -> DeadLetters:
+    found = DeadLetters(place=place)
+    for _ in look_for_dead_letters(queue, found, examined_max, LOOKED_AT_PER_TURN):
+        await asyncio.sleep(0)
+    return found

@@ -1,0 +1,82 @@
+"""The jobs of a node: those that run, and the last that did, for as long as it runs."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from warren.limits import JOBS_KEPT_MAX, JOBS_PLACES_MAX, JOBS_RUNNING_MAX, JOBS_STOPPING_S
+from warren.management.jobs.job import Job, State
+
+logger = logging.getLogger("warren.management")
+
+_ID_OCTETS = 8
+_SHUTDOWN = "the node was stopped"
+_SEE_LOG = "an error of the broker: see its log"
+
+
+class Jobs:
+    """Starts jobs, and remembers them."""
+
+    def __init__(self, random_octets: Callable[[int], bytes], now: Callable[[], int]) -> None:
+        self._random_octets = random_octets
+        self._now = now
+        # In the order in which they were started.
+        self.by_id: dict[str, Job] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._is_closed = False
+
+    def new_id(self) -> str:
+        """A name that nobody guesses."""
+        return self._random_octets(_ID_OCTETS).hex()
+
+    @property
+    def is_full(self) -> bool:
+        """True if no more may run."""
+        return self._is_closed or len(self._tasks) >= JOBS_RUNNING_MAX
+
+    def start(self, job: Job) -> None:
+        """Run `job`, while `is_full` is not; of those that are over, the eldest may be forgotten for it."""
+        over = [known.id for known in self.by_id.values() if known.is_over]
+        for id in over[: max(len(over) - JOBS_KEPT_MAX + 1, 0)]:
+            del self.by_id[id]
+        job.started_at = self._now()
+        self.by_id[job.id] = job
+        logger.info(
+            "%s %s of queue '%s' in vhost '%s' begins for user '%s'",
+            job.kind.value, job.id, job.queue, job.vhost, job.user,
+        )  # fmt: skip
+        self._tasks[job.id] = asyncio.get_running_loop().create_task(self._run(job))
+
+    async def close(self) -> None:
+        """Stop all of them, and wait for what they have under way, but not for ever."""
+        self._is_closed = True
+        for id in self._tasks:
+            self.by_id[id].stop(_SHUTDOWN)
+        if self._tasks:
+            _, running = await asyncio.wait(self._tasks.values(), timeout=JOBS_STOPPING_S)
+            for task in running:
+                task.cancel()
+
+    async def _run(self, job: Job) -> None:
+        state = State.FAILED
+        try:
+            state = await job.run()
+        except Exception:
+            job.reason = _SEE_LOG
+            logger.exception("%s %s failed", job.kind.value, job.id)
+        finally:
+            job.state = state
+            job.ended_at = self._now()
+            del self._tasks[job.id]
+            self._forget_places()
+        logger.info("%s %s is %s: %d messages", job.kind.value, job.id, state.value, job.moved_count)
+
+    def _forget_places(self) -> None:
+        """Of the redrives that are over, the eldest cannot be undone any more if all remember too much."""
+        trails = [job.trail for job in self.by_id.values() if job.trail is not None and job.is_over]
+        known = sum(trail.count for trail in trails)
+        for trail in trails:
+            if known <= JOBS_PLACES_MAX:
+                return
+            known -= trail.count
+            trail.clear()

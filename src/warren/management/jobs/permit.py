@@ -1,0 +1,69 @@
+"""What a job may do, asked again and again: its user, its queue and its virtual hosts may change or go."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warren.access.authorize import Authorizer
+from warren.errors import NotFound
+from warren.queues.classic import ClassicQueue
+from warren.session.domain import Domain
+from warren.session.publishing import PublishRules
+from warren.session.server import Server
+
+_CREDIT = "the disk has enough to do"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a job works: in a broker, as somebody, from one virtual host to another."""
+
+    server: Server
+    user: str
+    source: Domain
+    target: Domain
+    now: Callable[[], int]
+
+
+class Permit:
+    """Leave to take messages out of a queue, and to publish them."""
+
+    def __init__(self, place: Place, queue: ClassicQueue) -> None:
+        self.place = place
+        self._queue = queue
+        self._reader: Authorizer = place.source.authorizer(place.user)
+        target, user = place.target, place.user
+        self._rules = PublishRules(
+            target.vhost.router,
+            target.authorizer(user),
+            user,
+            may_impersonate=target.may_impersonate(user),
+        )
+
+    def begin_turn(self) -> None:
+        """Have both virtual hosts know what time it is. An AmqpError if the user may not go on here."""
+        for domain in (self.place.source, self.place.target):
+            if not self._is_alive(domain):
+                raise NotFound(f"vhost '{domain.vhost.name}' is down")
+            domain.vhost.now = self.place.now()
+        if self._queue.is_deleted:
+            raise NotFound(f"no queue '{self._queue.name}' in vhost '{self._queue.vhost_name}'")
+        self._reader.check_read_queue(self._queue.name)
+
+    def admit(self, address: bytes) -> None:
+        """Raise unless the user may publish to `address`."""
+        self._rules.admit(address)
+
+    def held_up(self) -> str:
+        """Why publishers wait now, and so does the job; empty if they do not."""
+        place = self.place
+        if place.server.blocked_reason:
+            return place.server.blocked_reason
+        return _CREDIT if place.target.credit.is_spent or place.source.credit.is_spent else ""
+
+    @property
+    def has_target(self) -> bool:
+        """True while what is under way can become safe."""
+        return self._is_alive(self.place.target)
+
+    def _is_alive(self, domain: Domain) -> bool:
+        return self.place.server.domains.get(domain.vhost.name) is domain

@@ -1,0 +1,67 @@
+"""The dead letters of one queue as JSON."""
+
+from typing import Annotated, TypedDict
+
+from warren.management.describing import meant
+from warren.vhost.dead_letters import DeadLetters
+
+
+class GroupShape(TypedDict):
+    """Dead letters of one cause."""
+
+    queue: Annotated[str, meant("Where they died first")]
+    reason: str
+    exchange: Annotated[str, meant("That they had been published to")]
+    count: int
+    bytes: int
+    oldest: Annotated[int, meant("When the first came here (ms)")]
+    newest: int
+    routing_keys: Annotated[list[str], meant("Some of those that they had been published with")]
+    place: Annotated[int, meant("Of the first that was seen")]
+
+
+class FoundShape(TypedDict):
+    """The dead letters of a queue, as far as it was looked at."""
+
+    name: str
+    vhost: str
+    dead_letters: int
+    not_dead: int
+    examined: int
+    next: Annotated[int | None, meant("The place to look on from; null if all were seen")]
+    groups: list[GroupShape]
+    other_groups: Annotated[int, meant("Dead letters of causes beyond the first hundred")]
+
+
+class HoldingShape(FoundShape):
+    """A queue that dead letters come to."""
+
+    messages: int
+    messages_ready: int
+    messages_unacknowledged: int
+
+
+def dead_letters_view(found: DeadLetters) -> dict[str, object]:
+    """What was found, by cause, the largest first; `next` is where to look on, null if all were seen."""
+    causes = sorted(found.causes.values(), key=lambda cause: -cause.count)
+    return {
+        "dead_letters": found.count,
+        "not_dead": found.alive_count,
+        "examined": found.examined,
+        "next": found.place,
+        "groups": [
+            {
+                "queue": cause.grave.queue,
+                "reason": cause.grave.reason,
+                "exchange": cause.grave.exchange,
+                "count": cause.count,
+                "bytes": cause.octets,
+                "oldest": cause.oldest,
+                "newest": cause.newest,
+                "routing_keys": cause.routing_keys,
+                "place": cause.place,
+            }
+            for cause in causes
+        ],
+        "other_groups": found.other_count,
+    }

@@ -1,0 +1,148 @@
+"""A job, and a preview of one, as JSON."""
+
+from typing import Annotated, Any, Literal, TypedDict
+
+from warren.management.describing import meant
+from warren.management.jobs.job import Job, State
+from warren.vhost.moving import Staying
+from warren.vhost.preview import Preview
+
+
+class RefusalShape(TypedDict):
+    """Messages that stay where they are."""
+
+    reason: str
+    count: int
+    places: Annotated[list[int], meant("Of the first of them")]
+
+
+class JobShape(TypedDict):
+    """A redrive, a move or an undo."""
+
+    id: str
+    kind: Literal["redrive", "move", "undo"]
+    user: str
+    vhost: str
+    queue: Annotated[str, meant("Whose messages are moved; of an undo, where they come back to")]
+    target: Annotated[dict[str, Any], meant("Where to, as it was asked for")]
+    state: Literal["running", "waiting", "done", "failed", "stopped"]
+    is_stopping: bool
+    reason: Annotated[str, meant("Why it waits, failed, or was stopped")]
+    limit: int | None
+    rate: Annotated[float | None, meant("Messages per second")]
+    started_at: int
+    ended_at: int | None
+    examined: int
+    moved: int
+    under_way: Annotated[int, meant("Sent, and not safe yet")]
+    moved_per_second: float
+    refused: int
+    refusals: list[RefusalShape]
+    undoable: bool
+    undone_by: str | None
+    undoes: str | None
+    too_late: Annotated[int | None, meant("Of an undo that is over: messages that could not be taken back")]
+
+
+class DestinationShape(TypedDict):
+    """Where messages would come to."""
+
+    exchange: str
+    routing_key: str
+    queues: list[str]
+    count: int
+
+
+class PreviewedShape(TypedDict):
+    """One message, and where it would go."""
+
+    place: int
+    exchange: str | None
+    routing_key: str | None
+    queues: list[str]
+    reason: Annotated[str, meant("Why it would stay")]
+
+
+class PreviewShape(TypedDict):
+    """What would go where, and what could not."""
+
+    examined: int
+    would_go: int
+    destinations: list[DestinationShape]
+    other_destinations: Annotated[int, meant("Messages that would go elsewhere")]
+    refused: int
+    refusals: list[RefusalShape]
+    messages: Annotated[list[PreviewedShape], meant("The first of them")]
+    next: Annotated[int | None, meant("The place where this ends; null if all were seen")]
+
+
+def job_view(job: Job, now: int) -> dict[str, object]:
+    """How far `job` is."""
+    ended = job.ended_at if job.ended_at is not None else now
+    seconds = max(ended - job.started_at, 1) / 1000
+    moved = job.moved_count
+    staying = [reason for leg in job.legs for reason in staying_view(leg.moving.staying)]
+    return {
+        "id": job.id,
+        "kind": job.kind.value,
+        "user": job.user,
+        "vhost": job.vhost,
+        "queue": job.queue,
+        "target": dict(job.target),
+        "state": State.RUNNING.value if job.is_stopping and not job.is_over else job.state.value,
+        "is_stopping": job.is_stopping and not job.is_over,
+        "reason": job.reason,
+        "limit": job.limit,
+        "rate": job.rate,
+        "started_at": job.started_at,
+        "ended_at": job.ended_at,
+        "examined": sum(leg.moving.looking.examined for leg in job.legs),
+        "moved": moved,
+        "under_way": sum(leg.moving.under_way_count for leg in job.legs),
+        "moved_per_second": round(moved / seconds, 1),
+        "refused": sum(leg.moving.staying.count for leg in job.legs),
+        "refusals": staying,
+        "undoable": job.is_over and job.trail is not None and job.trail.count > 0,
+        "undone_by": None if job.undone_by is None else job.undone_by.id,
+        "undoes": None if job.undoes is None else job.undoes.id,
+        "too_late": job.too_late,
+    }
+
+
+def staying_view(staying: Staying) -> list[dict[str, object]]:
+    """Why messages stay, how many, and where some of them are."""
+    return [
+        {"reason": reason, "count": count, "places": staying.places[reason]}
+        for reason, count in staying.reasons.items()
+    ]
+
+
+def preview_view(preview: Preview) -> dict[str, object]:
+    """What would happen."""
+    looking = preview.looking
+    return {
+        "examined": looking.examined,
+        "would_go": preview.going_count,
+        "destinations": [
+            {
+                "exchange": end.exchange,
+                "routing_key": end.routing_key,
+                "queues": list(end.queues),
+                "count": count,
+            }
+            for end, count in preview.ends.items()
+        ],
+        "other_destinations": preview.other_count,
+        "refused": preview.staying.count,
+        "refusals": staying_view(preview.staying),
+        "messages": [
+            {
+                "place": step.peeked.place,
+                "exchange": None if step.end is None else step.end.exchange,
+                "routing_key": None if step.end is None else step.end.routing_key,
+                "queues": [] if step.end is None else list(step.end.queues),
+                "reason": step.reason,
+            }
+            for step in preview.steps
+        ],
+    }

@@ -1,0 +1,328 @@
+"""Dead letters over HTTP as clients make them: seen by what they died of, sent back, and taken back."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.integration.api import Client
+from tests.integration.letters import (
+    Channel,
+    bodies,
+    channel_of,
+    done,
+    ended,
+    path_of,
+    publish,
+    reject,
+    start,
+    take,
+)
+from tests.integration.process import Broker
+
+QUEUES = ("orders", "short", "small", "tired", "dead", "elsewhere", "full")
+
+
+@pytest.fixture
+def channel(node: Broker) -> Iterator[Channel]:
+    with channel_of(node) as channel:
+        to_dead = {"x-dead-letter-exchange": "graveyard"}
+        channel.exchange_declare("graveyard", "fanout", durable=True)
+        channel.exchange_declare("shop", "topic", durable=True)
+        channel.queue_declare("dead", durable=True)
+        channel.queue_bind("dead", "graveyard")
+        channel.queue_declare("orders", durable=True, arguments=to_dead)
+        channel.queue_bind("orders", "shop", "order.#")
+        channel.queue_declare("short", durable=True, arguments={**to_dead, "x-message-ttl": 1})
+        channel.queue_declare("small", durable=True, arguments={**to_dead, "x-max-length": 1})
+        channel.queue_declare("tired", durable=True, arguments={**to_dead, "x-delivery-limit": 1})
+        channel.queue_declare("elsewhere", durable=True)
+        full = {"x-max-length": 1, "x-overflow": "reject-publish"}
+        channel.queue_declare("full", durable=True, arguments=full)
+        yield channel
+        for name in QUEUES:
+            channel.queue_delete(name)
+        channel.exchange_delete("graveyard")
+        channel.exchange_delete("shop")
+
+
+def wait_for(client: Client, queue: str, count: int) -> None:
+    """Until so many dead letters are in `queue`."""
+    deadline = time.monotonic() + 10
+    while client.get(path_of(queue, "dead-letters"))["dead_letters"] != count:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_dead_letters_are_grouped_by_where_and_why_they_died_first(client: Client, channel: Channel) -> None:
+    publish(channel, "order.new", ["a", "b"], "shop")
+    reject(channel, "orders")
+    publish(channel, "short", ["c"])
+    publish(channel, "small", ["d", "e", "f"])
+    publish(channel, "tired", ["g"])
+    for _ in range(2):
+        method, _, _ = channel.basic_get("tired")
+        channel.basic_nack(method.delivery_tag, requeue=True)
+    publish(channel, "dead", ["alive"])
+    wait_for(client, "dead", 6)
+    found = client.get(path_of("dead", "dead-letters"))
+    assert (found["dead_letters"], found["not_dead"], found["next"], found["other_groups"]) == (6, 1, None, 0)
+    groups = {
+        (group["queue"], group["reason"]): (group["exchange"], group["count"], group["routing_keys"])
+        for group in found["groups"]
+    }
+    assert groups == {
+        ("orders", "rejected"): ("shop", 2, ["order.new"]),
+        ("short", "expired"): ("", 1, ["short"]),
+        ("small", "maxlen"): ("", 2, ["small"]),
+        ("tired", "delivery_limit"): ("", 1, ["tired"]),
+    }
+    listed = client.get("/warren/dead-letters?page=1&page_size=10")
+    assert [queue["name"] for queue in listed["items"]] == ["dead"]
+    assert listed["items"][0]["groups"] == found["groups"]
+    assert listed["items"][0]["messages"] == 7
+    # Nothing was touched.
+    assert not any(method.redelivered for method, _, _ in take(channel, "dead"))
+
+
+def test_a_queue_that_a_routing_key_leads_away_from_is_not_listed(client: Client, channel: Channel) -> None:
+    channel.exchange_declare("keyed", "direct")
+    channel.queue_bind("elsewhere", "keyed", "other")
+    channel.queue_bind("dead", "keyed", "key")
+    arguments = {"x-dead-letter-exchange": "keyed", "x-dead-letter-routing-key": "key"}
+    channel.queue_declare("mine", arguments=arguments)
+    publish(channel, "elsewhere", ["x"])
+    publish(channel, "dead", ["x"])
+    assert [queue["name"] for queue in client.get("/warren/dead-letters/%2F")] == ["dead"]
+    channel.queue_delete("mine")
+    channel.exchange_delete("keyed")
+
+
+def test_dead_letters_go_back_to_the_queue_that_they_died_in_and_begin_anew(
+    client: Client, channel: Channel
+) -> None:
+    publish(channel, "order.new", ["a", "b"], "shop", headers={"tenant": "acme"})
+    reject(channel, "orders")
+    job = done(client, "dead", "redrive")
+    assert (job["state"], job["moved"], job["refused"], job["kind"]) == ("done", 2, 0, "redrive")
+    found = take(channel, "orders")
+    assert [(method.exchange, method.routing_key, body) for method, _, body in found] == [
+        ("shop", "order.new", "a"),
+        ("shop", "order.new", "b"),
+    ]
+    headers = found[0][1].headers
+    assert headers["tenant"] == "acme"
+    assert not {"x-death", "x-first-death-queue", "x-last-death-queue"} & headers.keys()
+    assert [(death["queue"], death["reason"]) for death in headers["x-past-deaths"]] == [
+        ("orders", "rejected")
+    ]
+    assert (headers["x-redrive"]["id"], headers["x-redrive"]["queue"]) == (job["id"], "dead")
+    assert not found[0][0].redelivered
+    assert bodies(channel, "dead") == []
+
+
+def test_a_message_that_dies_again_is_no_circle_and_counts_from_one(client: Client, channel: Channel) -> None:
+    def to(queue: str) -> dict[str, object]:
+        return {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": queue}
+
+    channel.queue_declare("grave", durable=True)
+    channel.queue_declare("waiting", durable=True, arguments={**to("grave"), "x-message-ttl": 1})
+    channel.queue_declare("main", durable=True, arguments={**to("waiting"), "x-max-length": 1})
+    publish(channel, "main", ["first", "second"])
+    wait_for(client, "grave", 1)
+    # It comes back, is pushed out by another, and expires where it did before: nobody has rejected it since.
+    assert done(client, "grave", "redrive")["moved"] == 1
+    publish(channel, "main", ["third"])
+    wait_for(client, "grave", 2)
+    (_, _, second), (_, properties, first) = take(channel, "grave")
+    assert (first, second) == ("first", "second")
+    deaths = [(death["queue"], death["reason"], death["count"]) for death in properties.headers["x-death"]]
+    assert deaths == [("waiting", "expired", 1), ("main", "maxlen", 1)]
+    past = [(death["queue"], death["reason"]) for death in properties.headers["x-past-deaths"]]
+    assert past == [("waiting", "expired"), ("main", "maxlen")]
+    assert properties.headers["x-redrive"]["count"] == 1
+    for name in ("main", "waiting", "grave"):
+        channel.queue_delete(name)
+
+
+def test_an_exchange_routes_them_again_by_their_own_key_or_by_another(
+    client: Client, channel: Channel
+) -> None:
+    publish(channel, "order.new", ["a"], "shop")
+    reject(channel, "orders")
+    channel.queue_unbind("orders", "shop", "order.#")
+    job = done(client, "dead", "redrive", to="exchange")
+    assert (job["moved"], job["refusals"][0]["reason"]) == (0, "no queue is bound for it")
+    channel.queue_bind("elsewhere", "shop", "other")
+    assert done(client, "dead", "redrive", to="exchange", routing_key="other")["moved"] == 1
+    [(method, _, body)] = take(channel, "elsewhere")
+    assert (method.exchange, method.routing_key, body) == ("shop", "other", "a")
+
+
+def test_what_cannot_go_stays_and_says_why(client: Client, channel: Channel) -> None:
+    publish(channel, "order.new", ["a", "b"], "shop")
+    reject(channel, "orders")
+    publish(channel, "dead", ["alive"])
+    job = done(client, "dead", "redrive", queue="full")
+    assert (job["moved"], job["refused"]) == (1, 2)
+    assert job["refusals"][0]["reason"] == "queue 'full' is full and refuses it"
+    channel.queue_delete("orders")
+    job = done(client, "dead", "redrive")
+    assert {(each["reason"], each["count"]) for each in job["refusals"]} == {
+        ("no queue 'orders' in vhost '/'", 1),
+        ("it is no dead letter: nothing says where it came from", 1),
+    }
+    found = take(channel, "dead")
+    assert [body for _, _, body in found] == ["b", "alive"]
+    assert not any(method.redelivered for method, _, _ in found)
+
+
+def test_one_group_or_some_conditions_or_some_messages_are_chosen(client: Client, channel: Channel) -> None:
+    publish(channel, "order.new", ["a1", "a2", "b1", "b2"], "shop")
+    reject(channel, "orders")
+    publish(channel, "small", ["s1", "s2"])
+    group = {"queue": "small", "reason": "maxlen", "exchange": ""}
+    assert done(client, "dead", "redrive", queue="elsewhere", group=group)["moved"] == 1
+    assert bodies(channel, "elsewhere") == ["s1"]
+    assert done(client, "dead", "redrive", match=["body~b"], limit=1)["moved"] == 1
+    assert bodies(channel, "orders") == ["b1"]
+    places = [message["place"] for message in client.get(path_of("dead", "messages"))["messages"]]
+    assert done(client, "dead", "redrive", places=[places[1], places[1], 1 << 40])["moved"] == 1
+    assert bodies(channel, "orders") == ["a2"]
+    assert bodies(channel, "dead") == ["a1", "b2"]
+
+
+def test_a_preview_changes_nothing(client: Client, channel: Channel) -> None:
+    publish(channel, "order.new", ["a", "b"], "shop")
+    reject(channel, "orders")
+    publish(channel, "dead", ["alive"])
+    answer = client.ask(f"POST {path_of('dead', 'redrive')}", {"to": "exchange", "dry_run": True})
+    assert answer.status == 200
+    preview = answer.value
+    assert preview["destinations"] == [
+        {"exchange": "shop", "routing_key": "order.new", "queues": ["orders"], "count": 2}
+    ]
+    assert (preview["would_go"], preview["refused"], preview["next"], preview["examined"]) == (2, 1, None, 3)
+    assert [message["queues"] for message in preview["messages"]] == [["orders"], ["orders"], []]
+    assert bodies(channel, "orders") == []
+    assert bodies(channel, "dead") == ["a", "b", "alive"]
+
+
+def test_messages_are_edited_on_their_way(client: Client, channel: Channel) -> None:
+    publish(channel, "order.new", ["a", "b"], "shop", headers={"bad": 1, "kept": True}, type="t", app_id="x")
+    reject(channel, "orders")
+    place = client.get(path_of("dead", "messages"))["messages"][0]["place"]
+    edit = {
+        "headers": {"fixed": "yes"},
+        "remove_headers": ["bad"],
+        "properties": {"priority": 3, "content_type": "text/plain"},
+        "remove_properties": ["type"],
+        "payload": "mended",
+    }
+    assert done(client, "dead", "redrive", places=[place], edit=edit)["moved"] == 1
+    [(_, properties, body)] = take(channel, "orders")
+    assert (body, properties.priority, properties.content_type) == ("mended", 3, "text/plain")
+    assert (properties.type, properties.app_id, properties.delivery_mode) == (None, "x", 2)
+    assert (properties.headers["fixed"], properties.headers["kept"]) == ("yes", True)
+    assert "bad" not in properties.headers
+    line = f"POST {path_of('dead', 'redrive')}"
+    assert client.refusal(line, {"edit": {"payload": "x"}}) == (
+        400,
+        "a payload is for one message: choose it by its place",
+    )
+    assert client.refusal(line, {"edit": {"properties": {"expiration": "soon"}}})[0] == 400
+    assert client.refusal(line, {"edit": {"properties": {"user_id": "other"}}})[0] == 400
+
+
+def test_an_undo_takes_back_what_nobody_has_had(client: Client, channel: Channel) -> None:
+    publish(channel, "order.new", ["a", "b", "c", "d"], "shop")
+    reject(channel, "orders")
+    publish(channel, "order.new", ["young"], "shop")
+    before = client.get(path_of("dead", "messages"))["messages"]
+    redrive = done(client, "dead", "redrive")
+    assert redrive["undoable"]
+    assert channel.basic_get("orders")[2] == b"young"
+    had, _, body = channel.basic_get("orders")
+    assert body == b"a"
+    channel.basic_nack(had.delivery_tag, requeue=True)
+    publish(channel, "order.new", ["younger"], "shop")
+    answer = client.ask(f"POST /warren/jobs/{redrive['id']}/undo")
+    assert answer.status == 201
+    undo = ended(client, answer.value)
+    assert (undo["state"], undo["moved"], undo["too_late"], undo["undoes"]) == ("done", 3, 1, redrive["id"])
+    assert bodies(channel, "orders") == ["a", "younger"]
+    after = client.get(path_of("dead", "messages"))["messages"]
+    for message in (*before, *after):
+        del message["place"], message["published_at"], message["age_ms"]
+    assert after == before[1:]
+    assert client.status(f"POST /warren/jobs/{redrive['id']}/undo") == 400
+    assert client.get(f"/warren/jobs/{redrive['id']}")["undone_by"] == undo["id"]
+
+
+def test_what_an_exchange_had_put_into_two_queues_is_taken_back_once(
+    client: Client, channel: Channel
+) -> None:
+    publish(channel, "order.new", ["a", "b"], "shop")
+    reject(channel, "orders")
+    channel.queue_bind("elsewhere", "shop", "order.#")
+    redrive = done(client, "dead", "redrive", to="exchange")
+    assert (channel.basic_get("elsewhere", auto_ack=True)[2], redrive["moved"]) == (b"a", 2)
+    undo = ended(client, client.ask(f"POST /warren/jobs/{redrive['id']}/undo").value)
+    assert (undo["state"], undo["too_late"]) == ("done", 0)
+    assert bodies(channel, "dead") == ["a", "b"]
+    assert bodies(channel, "orders") == bodies(channel, "elsewhere") == []
+
+
+def test_orders_that_make_no_sense_are_refused(client: Client, channel: Channel) -> None:
+    line = f"POST {path_of('dead', 'redrive')}"
+    for order in (
+        {"to": "moon"},
+        {"exchange": "shop"},
+        {"rate": 0},
+        {"rate": "fast"},
+        {"limit": 0},
+        {"limit": "x"},
+        {"places": []},
+        {"places": ["x"]},
+        {"places": list(range(1_001))},
+        {"match": "body=1"},
+        {"match": ["nothing"]},
+        {"group": {"queue": "x"}},
+        {"edit": {"headers": []}, "queue": 3},
+        {"edit": {"remove_headers": "x"}},
+        {"to": "exchange", "routing_key": "k" * 256},
+    ):
+        assert client.status(line, order) == 400, order
+    assert client.status(line, {"queue": "nowhere"}) == 404
+    assert client.status(f"POST {path_of('nowhere', 'redrive')}", {}) == 404
+    assert client.status("POST /warren/jobs/nothing/undo") == 404
+    assert client.status(f"GET {path_of('dead', 'dead-letters')}?from=x") == 400
+
+
+def test_what_dies_again_at_once_is_not_redriven_for_ever(client: Client, channel: Channel) -> None:
+    publish(channel, "small", [str(number) for number in range(50)])
+    # Each that comes back pushes another one out.
+    assert done(client, "dead", "redrive")["moved"] == 49
+    assert len(bodies(channel, "dead")) == 49
+    assert len(bodies(channel, "small")) == 1
+
+
+def test_a_rate_holds(client: Client, channel: Channel) -> None:
+    publish(channel, "dead", [str(number) for number in range(30)])
+    began = time.monotonic()
+    job = done(client, "dead", "redrive", queue="elsewhere", rate=20)
+    assert job["moved"] == 30
+    assert 1.2 < time.monotonic() - began < 6
+    assert bodies(channel, "elsewhere") == [str(number) for number in range(30)]
+
+
+def test_a_redrive_that_is_stopped_leaves_the_rest(client: Client, channel: Channel) -> None:
+    publish(channel, "dead", [str(number) for number in range(30)])
+    job = start(client, "dead", "redrive", queue="elsewhere", rate=1)
+    assert client.status(f"POST /warren/jobs/{job['id']}/undo") == 400
+    assert client.status(f"DELETE /warren/jobs/{job['id']}") == 204
+    job = ended(client, job)
+    assert (job["state"], job["reason"]) == ("stopped", "stopped by user 'guest'")
+    moved, left = bodies(channel, "elsewhere"), bodies(channel, "dead")
+    assert (len(moved), moved + left) == (job["moved"], [str(number) for number in range(30)])
+    assert client.status(f"DELETE /warren/jobs/{job['id']}") == 204
+    assert client.status(f"GET /warren/jobs/{job['id']}") == 404

@@ -1,0 +1,115 @@
+"""A dead letter says where it came from, begins a new life, and can be taken back as it was."""
+
+import pytest
+from tests.unit.queues.samples import sent
+
+from warren.limits import PAST_DEATHS_MAX
+from warren.model.message import Message, encode_address
+from warren.queues.deaths import Death, resurrect
+from warren.queues.redriven import Grave, Mark, begin_anew, number_in, origin_of, taken_back
+from warren.wire.properties import BasicProperties
+
+MARK = Mark("abc", 5, "dead", 9_000)
+
+
+def died(message: Message, queue: str = "q", reason: str = "rejected", to: str | None = "dead") -> Message:
+    death = Death(queue=queue, reason=reason, exchange="dlx", routing_key=to, now=8_000)
+    risen = resurrect(message, death)
+    assert risen is not None
+    return risen.message
+
+
+def redriven(message: Message, mark: Mark = MARK) -> Message:
+    properties = message.properties()
+    begin_anew(properties, message, origin_of(message), mark)
+    return Message.compose(encode_address("", "q"), properties, message.content, now=mark.now)
+
+
+def test_where_it_came_from_is_where_it_died_first() -> None:
+    dead = died(died(sent("a", key="first")), "dead", "expired", "deader")
+    origin = origin_of(dead)
+    assert origin is not None
+    assert (origin.grave, origin.routing_key, origin.copies) == (Grave("q", "rejected", ""), "first", ())
+
+
+def test_copies_that_were_lost_on_the_way_come_back() -> None:
+    dead = died(sent("a", headers={"CC": ["c1", "c2"]}))
+    assert "CC" not in dead.headers()
+    assert redriven(dead).headers()["CC"] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        None,
+        {},
+        {"x-first-death-queue": "q"},
+        {"x-first-death-queue": "q", "x-first-death-reason": 3, "x-first-death-exchange": ""},
+        {"x-first-death-queue": "q", "x-first-death-reason": "r", "x-first-death-exchange": "", "x-death": 1},
+        {
+            "x-first-death-queue": "q",
+            "x-first-death-reason": "r",
+            "x-first-death-exchange": "",
+            "x-death": [3, {"queue": "q", "reason": "r", "routing-keys": [1]}],
+        },
+    ],
+)
+def test_what_a_client_made_up_is_no_dead_letter(headers: dict[str, object] | None) -> None:
+    assert origin_of(sent("a", headers=headers)) is None
+
+
+def test_a_new_life_begins_without_deaths_and_keeps_them_as_past() -> None:
+    again = redriven(died(sent("a", headers={"mine": 1}, type="t")))
+    headers = again.headers()
+    assert not [name for name in headers if "death" in name and name != "x-past-deaths"]
+    assert [(entry["queue"], entry["reason"]) for entry in headers["x-past-deaths"]] == [("q", "rejected")]
+    assert (headers["mine"], again.properties().type) == (1, "t")
+    assert headers["x-redrive"]["count"] == 1
+    assert number_in(again, "abc") == 5
+    assert number_in(again, "other") is None
+    assert number_in(sent("a"), "abc") is None
+
+
+def test_each_life_adds_to_the_past_up_to_a_bound() -> None:
+    message = sent("a")
+    for _ in range(3):
+        message = redriven(died(message))
+    assert (len(message.headers()["x-past-deaths"]), message.headers()["x-redrive"]["count"]) == (3, 3)
+    for _ in range(PAST_DEATHS_MAX):
+        message = redriven(died(message))
+    assert len(message.headers()["x-past-deaths"]) == PAST_DEATHS_MAX
+
+
+@pytest.mark.parametrize("lives", [1, 2])
+@pytest.mark.parametrize("headers", [None, {"CC": ["c"], "mine": True}])
+def test_taken_back_it_is_the_dead_letter_that_it_was(lives: int, headers: dict[str, object] | None) -> None:
+    message = sent("a", headers=headers, message_id="7")
+    for _ in range(lives - 1):
+        message = redriven(died(message))
+    dead = died(died(message), "dead", "expired", "deader")
+    back = taken_back(redriven(dead), 10_000)
+    assert back.address == dead.address
+    expected = dict(dead.headers())
+    if lives > 1:
+        # Of the redrive before, only that there was one.
+        expected["x-redrive"] = {"count": 1}
+    assert back.headers() == expected
+    assert (back.body, back.properties().message_id, back.published_at) == (b"a", "7", 10_000)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        3,
+        {},
+        {"deaths": "x", "first": 1, "exchange": 2, "count": "y"},
+        {"deaths": -1, "exchange": "e", "routing-key": "k" * 255},
+    ],
+)
+def test_what_a_client_made_of_the_note_does_no_harm(note: object) -> None:
+    message = sent("a", headers={"x-redrive": note, "x-past-deaths": [{"queue": "q"}, 4]})
+    assert taken_back(message, 1).body == b"a"
+    properties = BasicProperties.decode_list(message.property_list)
+    begin_anew(properties, message, None, MARK)
+    assert properties.headers is not None
+    assert properties.headers["x-redrive"]["count"] == 1
