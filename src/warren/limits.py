@@ -286,6 +286,13 @@ HTTP_BODY_SIZE_MAX = 10_000_000
 PAGE_SIZE_MAX = 500
 # Records of a list that are looked at, sorted or written in one turn: a millisecond, mostly of views.
 LISTED_PER_TURN = 64
+# Records of which only a column is looked at, or names that are held against a text: half a millisecond.
+NAMES_PER_TURN = 1_024
+# Names that are held against a pattern in one turn: 100 µs mostly, and for the worst pattern that is searched
+# without a bound of time 20 ms.
+PATTERNS_PER_TURN = 128
+# What a pattern may take for one name beside PATTERN_TIME_S for all of them: more than any harmless one does.
+PATTERN_NAME_S = 0.00002
 # Lines of metrics, or objects that they are made of, in one turn: 500 took ten milliseconds.
 EXPOSED_PER_TURN = 100
 # Exchanges, queues or bindings of a document that are under way together: the journal writes them as one.

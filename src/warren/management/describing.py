@@ -96,6 +96,14 @@ def paged(shape: Shape) -> Shape:
     return list[shape] | Page[shape]
 
 
+def shape(name: str, text: str, *fields: Mapping[str, Shape]) -> Shape:
+    """A shape with all `fields`, none of which has to be there: for those that follow from other tables."""
+    together = {key: kind for some in fields for key, kind in some.items()}
+    made: Shape = TypedDict(name, together, total=False)  # type: ignore[misc]
+    made.__doc__ = text
+    return made
+
+
 def described(
     *,
     query: Shape = None,

@@ -12,13 +12,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
-from itertools import islice
-from typing import Generic, TypeVar
+from itertools import compress, islice
+from typing import Any, Generic, TypeVar
 
-import regex
 from aiohttp import web
 
-from warren.limits import LISTED_PER_TURN, PAGE_SIZE_MAX, PATTERN_TIME_S
+from warren.limits import LISTED_PER_TURN, NAMES_PER_TURN, PAGE_SIZE_MAX
+from warren.management.names import NameFilter, PatternError, name_filter
 from warren.management.replies import bad_request, encoded, reply, reply_in_parts
 
 R = TypeVar("R")
@@ -26,8 +26,6 @@ Facts = dict[str, object]
 SortKey = tuple[tuple[int, object], ...]
 
 _PAGE_SIZE = 100
-# Records of which only a cheap column is looked at, in one turn: a millisecond.
-_CHEAP_PER_TURN = 1_024
 _UNDEFINED = (1, "undefined")
 
 
@@ -37,13 +35,15 @@ class Listing(Generic[R]):
 
     records: Iterable[R]
     view: Callable[[R], Facts]
-    # Columns that cost less than a view, among them those that `sorts` names.
+    # Columns that cost less than a view, each with values of one kind, among them those that `sorts` names.
     columns: Mapping[str, Callable[[R], object]]
+    # Those of them whose values are shown as they are, whatever the record.
+    exact: frozenset[str] = frozenset()
     # What the list is sorted by in the end.
     sorts: tuple[str, ...] = ("vhost", "name")
     # Whether clients may ask for a page.
     is_paged: bool = False
-    # The records are a sequence that is in the order of `sorts` already, and nobody changes it meanwhile.
+    # The records are a list that is in the order of `sorts` already, and nobody changes it meanwhile.
     is_sorted: bool = False
     # Called with those that are shown before they are, if a view needs what takes long to find out.
     prepare: Callable[[Sequence[R]], Awaitable[None]] | None = None
@@ -56,20 +56,28 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
     records: Sequence[R] = listing.records if isinstance(listing.records, list) else list(listing.records)
     total = len(records)
     if page is not None and page.name is not None:
-        records = await _matching(records, listing.columns["name"], page.name)
+        records = await _chosen(records, listing.columns["name"], page.name)
     count = len(records)
     if page is not None and page.start >= count and page.number != 1:
         raise bad_request(
             f"Page out of range, page: {page.number} page size: {page.size}, len: {count}",
             "page_out_of_range",
         )
-    records = await _sorted(request, listing, records, None if page is None else page.start + page.size)
-    if listing.prepare is not None:
-        await listing.prepare(records if page is None else records[page.start : page.start + page.size])
     if page is None:
-        return await reply_in_parts(request, await _written(records, listing.view, columns))
-    shown = records[page.start : page.start + page.size]
-    items = [selected(listing.view(record), columns) for record in shown]
+        shown = await _sorted(request, listing, records)
+    elif listing.is_sorted:
+        shown = await _slice(request, listing, records, (page.start, page.start + page.size))
+    else:
+        shown = (await _sorted(request, listing, records))[page.start : page.start + page.size]
+    if listing.prepare is not None:
+        await listing.prepare(shown)
+    view = _view(listing, columns)
+    if page is None:
+        return await reply_in_parts(request, await _written(shown, view))
+    items: list[Facts] = []
+    for piece in _pieces(shown):
+        items += map(view, piece)
+        await asyncio.sleep(0)
     return reply(
         {
             "filtered_count": count,
@@ -113,7 +121,7 @@ def sort_value(facts: object, path: Sequence[str]) -> tuple[int, object]:
 class _Page:
     number: int
     size: int
-    name: "regex.Pattern[str] | None"
+    name: NameFilter | None
 
     @property
     def start(self) -> int:
@@ -130,7 +138,7 @@ def _page(request: web.Request) -> _Page | None:
             f"Invalid pagination parameters: page number {number}, page size {shown}",
             "invalid_pagination_parameters",
         )
-    return _Page(number, _PAGE_SIZE if size is None else size, _name_pattern(request))
+    return _Page(number, _PAGE_SIZE if size is None else size, _name_filter(request))
 
 
 def _number(request: web.Request, name: str) -> int | None:
@@ -143,14 +151,13 @@ def _number(request: web.Request, name: str) -> int | None:
         raise _invalid() from None
 
 
-def _name_pattern(request: web.Request) -> "regex.Pattern[str] | None":
+def _name_filter(request: web.Request) -> NameFilter | None:
     name = request.query.get("name", "")
     if not name:
         return None
-    is_pattern = request.query.get("use_regex", "") == "true"
     try:
-        return regex.compile(name if is_pattern else regex.escape(name), regex.IGNORECASE)
-    except regex.error:
+        return name_filter(name, is_pattern=request.query.get("use_regex", "") == "true")
+    except PatternError:
         raise _invalid() from None
 
 
@@ -158,40 +165,33 @@ def _invalid() -> Exception:
     return bad_request("Pagination parameters are invalid")
 
 
-async def _matching(
-    records: Sequence[R], name_of: Callable[[R], object], pattern: "regex.Pattern[str]"
-) -> Sequence[R]:
-    """The records whose name has `pattern` in it; one that takes its time is refused."""
+async def _chosen(records: Sequence[R], name_of: Callable[[R], object], chosen: NameFilter) -> Sequence[R]:
+    """The records whose name is `chosen`; a pattern that takes its time is refused."""
     found: list[R] = []
-    loop = asyncio.get_running_loop()
-    left = PATTERN_TIME_S
-    for piece in _pieces(records):
-        for record in piece:
-            start = loop.time()
-            try:
-                if pattern.search(str(name_of(record)), timeout=left):
-                    found.append(record)
-            except TimeoutError:
-                raise _invalid() from None
-            left -= loop.time() - start
-            if left <= 0:
-                raise _invalid()
+    for piece in _pieces(records, chosen.per_turn):
+        try:
+            found += compress(piece, chosen.fits([str(name_of(record)) for record in piece]))
+        except PatternError:
+            raise _invalid() from None
         await asyncio.sleep(0)
     return found
 
 
-async def _sorted(
-    request: web.Request, listing: Listing[R], records: Sequence[R], end: int | None
-) -> Sequence[R]:
-    """All of `records` in order, or at least those up to `end`."""
+async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R]) -> Sequence[R]:
+    """All of `records` in order."""
+    is_reverse = request.query.get("sort_reverse", "") == "true"
+    name = request.query.get("sort", "")
     if listing.is_sorted:
-        return await _ordered_by(request, listing, records, end)
-    paths = [name.split(".") for name in (request.query.get("sort", ""), *listing.sorts) if name]
-    is_cheap = all(len(path) == 1 and path[0] in listing.columns for path in paths)
+        if not name:
+            return records[::-1] if is_reverse else records
+        paths = [name.split(".")]
+    else:
+        paths = [name.split(".") for name in (name, *listing.sorts) if name]
+    is_cheap = all(".".join(path) in listing.columns for path in paths)
 
     def key_of(record: R) -> SortKey:
         if is_cheap:
-            return tuple(_ordered(listing.columns[path[0]](record)) for path in paths)
+            return tuple(_ordered(listing.columns[".".join(path)](record)) for path in paths)
         facts = listing.view(record)
         return tuple(sort_value(facts, path) for path in paths)
 
@@ -207,62 +207,90 @@ async def _sorted(
     while piece := [record for _, _, record in islice(ordered, LISTED_PER_TURN)]:
         merged += piece
         await asyncio.sleep(0)
-    if request.query.get("sort_reverse", "") == "true":
+    if is_reverse:
         merged.reverse()
     return merged
 
 
-async def _ordered_by(
-    request: web.Request, listing: Listing[R], records: Sequence[R], end: int | None
+async def _slice(
+    request: web.Request, listing: Listing[R], records: Sequence[R], shown: tuple[int, int]
 ) -> Sequence[R]:
-    """The same of records that are in order but for the column that the client asks for, if any."""
+    """From one place to another of `records`, which are in order but for what the client sorts them by."""
+    start, end = shown[0], min(shown[1], len(records))
     is_reverse = request.query.get("sort_reverse", "") == "true"
     name = request.query.get("sort", "")
+    # From the nearer end: in the other order it is the other way round.
+    is_turned = start > len(records) - end
+    count = len(records) - start if is_turned else end
+    places = await _first(listing, records, (name, is_reverse != is_turned), count)
+    places = places[len(records) - end :] if is_turned else places[start:]
+    return [records[place] for place in (reversed(places) if is_turned else places)]
+
+
+async def _first(
+    listing: Listing[R], records: Sequence[R], order: tuple[str, bool], count: int
+) -> Sequence[int]:
+    """The places of the first `count` of `records`, sorted by a column, perhaps in reverse."""
+    name, is_reverse = order
     if not name:
-        if is_reverse:
-            return records[::-1] if end is None else records[: -end - 1 : -1]
-        return records
+        places = range(len(records))
+        return places[::-1][:count] if is_reverse else places[:count]
     column = listing.columns.get(name)
-    piece_size = _CHEAP_PER_TURN if column is not None else LISTED_PER_TURN
+    per_turn = LISTED_PER_TURN if column is None else NAMES_PER_TURN
     path = name.split(".")
-
-    def key_of(record: R) -> tuple[int, object]:
+    best: list[tuple[Any, int]] = []
+    starts = range(0, len(records), per_turn)
+    for at in reversed(starts) if is_reverse else starts:
+        piece = records[at : at + per_turn]
         if column is None:
-            return sort_value(listing.view(record), path)
-        value = column(record)
-        # As `_ordered` would have it, which looks for longer.
-        return (0, value) if type(value) is int else _ordered(value)
-
-    # What is beyond `end` need not be sorted with the rest; where keys are equal the place decides.
-    best: list[tuple[tuple[int, object], int]] = []
-    for at in range(0, len(records), piece_size):
-        best += [(key_of(record), place) for place, record in enumerate(records[at : at + piece_size], at)]
+            keys: list[Any] = [sort_value(listing.view(record), path) for record in piece]
+        else:
+            keys = [column(record) for record in piece]
+        if len(best) < count:
+            best += zip(keys, range(at, at + len(keys)), strict=True)
+        else:
+            # Where keys are equal the place decides, and the pieces come in the order of that.
+            worst = best[-1][0]
+            best += [
+                (key, place)
+                for place, key in enumerate(keys, at)
+                if (key > worst if is_reverse else key < worst)
+            ]
         best.sort(reverse=is_reverse)
-        best = best[:end]
+        del best[count:]
         await asyncio.sleep(0)
-    return [records[place] for _, place in best]
+    return [place for _, place in best]
 
 
 def _without_record(entry: tuple[SortKey, int, object]) -> tuple[SortKey, int]:
     return entry[0], entry[1]
 
 
-async def _written(
-    records: Sequence[R], view: Callable[[R], Facts], columns: Sequence[Sequence[str]] | None
-) -> list[bytes]:
+def _view(listing: Listing[R], columns: Sequence[Sequence[str]] | None) -> Callable[[R], Facts]:
+    """What is shown of each record: without its view, if all that is asked for is known without."""
+    if columns is None:
+        return listing.view
+    names = [".".join(path) for path in columns]
+    if listing.exact.issuperset(names):
+        read = [(name, listing.columns[name]) for name in names]
+        return lambda record: {name: column(record) for name, column in read}
+    return lambda record: selected(listing.view(record), columns)
+
+
+async def _written(records: Sequence[R], view: Callable[[R], Facts]) -> list[bytes]:
     """The whole list as JSON, in parts."""
     parts = [b"["]
     for piece in _pieces(records):
         if len(parts) > 1:
             parts.append(b",")
-        parts.append(encoded([selected(view(record), columns) for record in piece])[1:-1])
+        parts.append(encoded(list(map(view, piece)))[1:-1])
         await asyncio.sleep(0)
     parts.append(b"]")
     return parts
 
 
-def _pieces(records: Sequence[R]) -> Iterator[Sequence[R]]:
-    return (records[at : at + LISTED_PER_TURN] for at in range(0, len(records), LISTED_PER_TURN))
+def _pieces(records: Sequence[R], size: int = LISTED_PER_TURN) -> Iterator[Sequence[R]]:
+    return (records[at : at + size] for at in range(0, len(records), size))
 
 
 def _columns(request: web.Request) -> Sequence[Sequence[str]] | None:

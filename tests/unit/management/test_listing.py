@@ -133,7 +133,9 @@ def test_values_are_ordered_as_erlang_orders_them() -> None:
 @pytest.mark.parametrize(
     "query", ["", "sort_reverse=true", "sort=size", "sort=size&sort_reverse=true", "sort=more.x", "sort=none"]
 )
-@pytest.mark.parametrize("page", ["", "&page=1&page_size=7", "&page=3&page_size=50", "&page=1&name=1"])
+@pytest.mark.parametrize(
+    "page", ["", "&page=1&page_size=7", "&page=3&page_size=50", "&page=9&page_size=15", "&page=1&name=1"]
+)
 def test_what_is_sorted_already_is_listed_as_what_is_not(query: str, page: str) -> None:
     records = [(f"{number:03}", number * 7 % 13) for number in range(LISTED_PER_TURN * 2 + 5)]
     is_sorted = replace(

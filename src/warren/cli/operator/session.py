@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+import msgspec
 
 from warren.cli.operator.api import Api, Row
 from warren.cli.operator.text import aligned, shown
@@ -77,7 +78,8 @@ class Session:
 
     def print_json(self, value: object) -> None:
         """`value` for a program; in ASCII, since a name may hold what a terminal obeys."""
-        _write([json.dumps(value, indent=2)])
+        # Standard Python writes ASCII, or lines that people can read, fast; not both.
+        _write([msgspec.json.format(json.dumps(value), indent=2)])
 
 
 def value_at(row: Row, path: str) -> object:

@@ -7,14 +7,22 @@ from aiohttp import web
 
 from warren.errors import ConnectionForced
 from warren.management.auth import check_owner, check_visible, is_monitor, user_of, visible_vhosts
+from warren.management.describing import ListQuery, OneQuery, PageQuery, described, paged
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import vhost_of
 from warren.management.replies import done, missing
-from warren.management.views.channels import channel_facts
-from warren.management.views.connections import connection_facts
-from warren.management.views.consumers import Consuming, Opened, channel_name, consumer_facts, consumers_of
-from warren.management.views.stats import asked
+from warren.management.views.channels import ChannelShape, channel_facts
+from warren.management.views.connections import ConnectionShape, connection_facts
+from warren.management.views.consumers import (
+    ConsumerShape,
+    Consuming,
+    Opened,
+    channel_name,
+    consumer_facts,
+    consumers_of,
+)
+from warren.management.views.stats import SamplesQuery, asked
 from warren.metadata.users import User
 from warren.session.connection import Connection
 
@@ -22,32 +30,52 @@ from warren.session.connection import Connection
 _CLOSED = "Closed via management plugin"
 
 
+class PagedQuery(PageQuery, SamplesQuery, total=False):
+    """How connections and channels are listed."""
+
+
+class ChannelsQuery(ListQuery, SamplesQuery, total=False):
+    """How the channels of a connection are listed."""
+
+
+class OpenedQuery(OneQuery, SamplesQuery, total=False):
+    """How one is shown."""
+
+
+_connections = described(query=PagedQuery, gives=paged(ConnectionShape))
+_channels = described(query=PagedQuery, gives=paged(ChannelShape))
+
+
+@_connections
 async def connections(request: web.Request, node: Managed) -> web.StreamResponse:
     """Every open connection; those who only manage see their own."""
     return await _reply_connections(request, node, _seen(request, node))
 
 
+@_connections
 async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those to a virtual host."""
+    """The connections to a virtual host."""
     name = vhost_of(request, node).name
     found = [connection for connection in _seen(request, node) if _vhost_of(connection) == name]
     return await _reply_connections(request, node, found)
 
 
+@_connections
 async def of_user(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those of a user."""
+    """The connections of a user."""
     return await _reply_connections(request, node, _of_user(request, node))
 
 
+@described(query=OpenedQuery, gives=ConnectionShape)
 def connection(request: web.Request, node: Managed) -> web.StreamResponse:
-    """One of them."""
+    """One connection."""
     found = _named(request, node)
     check_visible(request, _user_of(found))
     return reply_one(request, connection_facts(node, found, asked(request, node), is_alone=True))
 
 
 def close_connection(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Disconnect a client."""
+    """Disconnect a client; the header `x-reason` says why."""
     found = _named(request, node)
     check_owner(request, _user_of(found))
     _close(request, found)
@@ -55,34 +83,38 @@ def close_connection(request: web.Request, node: Managed) -> web.StreamResponse:
 
 
 def close_connections(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Disconnect a user."""
+    """Disconnect a user; the header `x-reason` says why."""
     check_owner(request, request.match_info["user"])
     for found in _of_user(request, node):
         _close(request, found)
     return done()
 
 
+@_channels
 async def channels(request: web.Request, node: Managed) -> web.StreamResponse:
     """Every open channel; those who only manage see their own."""
     return await _reply_channels(request, node, _channels_of(_seen(request, node)), is_paged=True)
 
 
+@_channels
 async def channels_of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those in a virtual host."""
+    """The channels in a virtual host."""
     name = vhost_of(request, node).name
     found = [connection for connection in _seen(request, node) if _vhost_of(connection) == name]
     return await _reply_channels(request, node, _channels_of(found), is_paged=True)
 
 
+@described(query=ChannelsQuery, gives=list[ChannelShape])
 async def channels_of_connection(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those of a connection."""
+    """The channels of a connection."""
     found = _named(request, node)
     check_visible(request, _user_of(found))
     return await _reply_channels(request, node, _channels_of([found]))
 
 
+@described(query=OpenedQuery, gives=ChannelShape)
 def channel(request: web.Request, node: Managed) -> web.StreamResponse:
-    """One of them, with its consumers."""
+    """One channel, with its consumers."""
     name = request.match_info["channel"]
     for opened in _channels_of(node.server.connections):
         if channel_name(*opened) == name:
@@ -91,6 +123,7 @@ def channel(request: web.Request, node: Managed) -> web.StreamResponse:
     raise missing()
 
 
+@described(query=ListQuery, gives=list[ConsumerShape])
 async def consumers(request: web.Request, node: Managed) -> web.StreamResponse:
     """Every consumer in the virtual hosts that the user may know of, or in one of them."""
     if "vhost" in request.match_info:

@@ -1,16 +1,42 @@
 """The node, what it uses, and which of its alarms are on."""
 
+from typing import Annotated
+
 from aiohttp import web
 
+from warren.management.describing import ListQuery, OneQuery, described, meant
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.replies import missing
-from warren.management.views.nodes import memory_facts, node_facts, tables_facts
-from warren.management.views.stats import asked
+from warren.management.views.nodes import (
+    MemoryShape,
+    NodeShape,
+    TablesShape,
+    memory_facts,
+    node_facts,
+    tables_facts,
+)
+from warren.management.views.stats import SamplesQuery, asked
 
 
+class NodesQuery(ListQuery, SamplesQuery, total=False):
+    """How nodes are listed."""
+
+
+class NodeQuery(OneQuery, SamplesQuery, total=False):
+    """How a node is shown."""
+
+    memory: Annotated[bool, meant("With where its memory is")]
+    binary: Annotated[bool, meant("With what Erlang would have beside the heaps")]
+
+
+_memory = described(query=OneQuery, gives=MemoryShape)
+_tables = described(query=OneQuery, gives=TablesShape)
+
+
+@described(query=NodesQuery, gives=list[NodeShape])
 async def nodes(request: web.Request, node: Managed) -> web.StreamResponse:
-    """This one, alone."""
+    """This node, in a list of its own."""
     wanted = asked(request, node)
     listing: Listing[Managed] = Listing(
         records=[node],
@@ -21,8 +47,9 @@ async def nodes(request: web.Request, node: Managed) -> web.StreamResponse:
     return await reply_list(request, listing)
 
 
+@described(query=NodeQuery, gives=NodeShape)
 def one_node(request: web.Request, node: Managed) -> web.Response:
-    """The same, with its memory if that is wanted."""
+    """This node, with its memory if that is wanted."""
     _check(request, node)
     facts = node_facts(node, asked(request, node))
     if request.query.get("memory") == "true":
@@ -33,23 +60,27 @@ def one_node(request: web.Request, node: Managed) -> web.Response:
     return reply_one(request, facts)
 
 
+@_memory
 def memory(request: web.Request, node: Managed) -> web.Response:
-    """Where its memory is."""
+    """Where a node's memory is, in octets."""
     return _reply_memory(request, node, is_relative=False)
 
 
+@_memory
 def relative_memory(request: web.Request, node: Managed) -> web.Response:
-    """The same, in parts of a hundred."""
+    """Where a node's memory is, in parts of a hundred."""
     return _reply_memory(request, node, is_relative=True)
 
 
+@_tables
 def tables(request: web.Request, node: Managed) -> web.Response:
-    """How large its tables are."""
+    """How large a node's tables are, in octets."""
     return _reply_tables(request, node, is_relative=False)
 
 
+@_tables
 def relative_tables(request: web.Request, node: Managed) -> web.Response:
-    """The same, in parts of a hundred."""
+    """How large a node's tables are, in parts of a hundred."""
     return _reply_tables(request, node, is_relative=True)
 
 

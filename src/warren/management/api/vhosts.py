@@ -1,16 +1,20 @@
 """Virtual hosts: what describes them, and starting one that is down, as RabbitMQ 3.10.8 answers it."""
 
+from typing import TypedDict
+
 from aiohttp import web
 
 from warren.management.api.users import tags_of
 from warren.management.auth import user_of, visible_vhosts
 from warren.management.bodies import Fields, read_fields
+from warren.management.describing import Flag, OneQuery, PageQuery, Table, described, paged, shape
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import propose, vhost_of
 from warren.management.replies import bad_request, done, put, refused
+from warren.management.samples import LENGTHS, OCTETS
 from warren.management.views.overview import vhost_stats
-from warren.management.views.stats import asked
+from warren.management.views.stats import SamplesQuery, StatsShape, asked, counted
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
 from warren.metadata.vhosts import Vhost
 from warren.model.arguments import QUEUE_KINDS
@@ -20,8 +24,41 @@ _UNDEFINED = "undefined"
 _DEFAULT_QUEUE_TYPE = ("defaultqueuetype", "default_queue_type")
 
 
+class VhostBody(TypedDict, total=False):
+    """What a virtual host is to be; what is not said stays as it is."""
+
+    description: str
+    tags: str | list[str]
+    tracing: Flag
+    default_queue_type: str | None
+    defaultqueuetype: str | None
+
+
+class VhostsQuery(PageQuery, SamplesQuery, total=False):
+    """How virtual hosts are listed."""
+
+
+class VhostQuery(OneQuery, SamplesQuery, total=False):
+    """How a virtual host is shown."""
+
+
+class _Fields(TypedDict):
+    name: str
+    description: str
+    tags: list[str]
+    default_queue_type: str
+    metadata: Table
+    tracing: bool
+    cluster_state: dict[str, str]
+    message_stats: StatsShape
+
+
+VhostShape = shape("VhostShape", "A virtual host.", _Fields.__annotations__, counted((*LENGTHS, *OCTETS)))
+
+
+@described(query=VhostsQuery, gives=paged(VhostShape))
 async def vhosts(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those that the user may know of."""
+    """The virtual hosts that the user may know of."""
     found = [node.metadata.vhosts.by_name[name] for name in visible_vhosts(node, user_of(request))]
     wanted = asked(request, node)
     listing: Listing[Vhost] = Listing(
@@ -34,12 +71,14 @@ async def vhosts(request: web.Request, node: Managed) -> web.StreamResponse:
     return await reply_list(request, listing)
 
 
+@described(query=VhostQuery, gives=VhostShape)
 def vhost(request: web.Request, node: Managed) -> web.StreamResponse:
-    """One of them."""
+    """One virtual host."""
     found = vhost_of(request, node)
     return reply_one(request, vhost_facts(node, found) | vhost_stats(node, found.name, asked(request, node)))
 
 
+@described(body=VhostBody)
 async def put_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
     """Create a virtual host in which the user may do everything, or describe one anew; the rest stays."""
     name = request.match_info["vhost"]

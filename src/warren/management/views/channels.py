@@ -1,9 +1,13 @@
 """A channel as RabbitMQ shows it."""
 
+from typing import Any, TypedDict
+
+from warren.management.describing import Table, shape
 from warren.management.listing import Facts
 from warren.management.managed import Managed
 from warren.management.samples import CHANNEL_COLUMNS, channel_row, series_of
 from warren.management.views.consumers import (
+    ConsumerShape,
     Opened,
     channel_name,
     consumer_facts,
@@ -13,10 +17,42 @@ from warren.management.views.consumers import (
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
     Asked,
+    StatsShape,
+    counted,
     message_stats,
     no_reductions,
     written_time,
 )
+
+
+class _Fields(TypedDict):
+    acks_uncommitted: int
+    confirm: bool
+    connection_details: Table
+    consumer_count: int
+    consumer_details: list[ConsumerShape]
+    deliveries: list[Any]
+    garbage_collection: Table
+    global_prefetch_count: int
+    idle_since: str
+    message_stats: StatsShape
+    messages_unacknowledged: int
+    messages_uncommitted: int
+    messages_unconfirmed: int
+    name: str
+    node: str
+    number: int
+    pending_raft_commands: int
+    prefetch_count: int
+    publishes: list[Any]
+    state: str
+    transactional: bool
+    user: str
+    user_who_performed_action: str
+    vhost: str
+
+
+ChannelShape = shape("ChannelShape", "A channel.", _Fields.__annotations__, counted(("reductions",)))
 
 
 def channel_facts(node: Managed, opened: Opened, asked: Asked, *, is_alone: bool) -> Facts:

@@ -1,11 +1,54 @@
 """A connection as RabbitMQ shows it."""
 
+from typing import TypedDict
+
+from warren.management.describing import Table, shape
 from warren.management.listing import Facts
 from warren.management.managed import Managed
 from warren.management.samples import CONNECTION_COLUMNS, connection_row, series_of
-from warren.management.views.stats import GARBAGE_COLLECTION, Asked, no_reductions, with_rates
+from warren.management.views.stats import GARBAGE_COLLECTION, Asked, counted, no_reductions, with_rates
 from warren.metadata.definitions import json_value
 from warren.session.connection import Connection
+
+
+class _Fields(TypedDict):
+    auth_mechanism: str
+    channel_max: int
+    channels: int
+    client_properties: Table
+    connected_at: int
+    frame_max: int
+    garbage_collection: Table
+    host: str
+    name: str
+    node: str
+    peer_cert_issuer: str | None
+    peer_cert_subject: str | None
+    peer_cert_validity: str | None
+    peer_host: str
+    peer_port: int
+    port: int
+    protocol: str
+    recv_cnt: int
+    send_cnt: int
+    send_pend: int
+    ssl: bool
+    ssl_cipher: str | None
+    ssl_hash: str | None
+    ssl_key_exchange: str | None
+    ssl_protocol: str | None
+    state: str
+    timeout: int
+    type: str
+    user: str
+    user_provided_name: str
+    user_who_performed_action: str
+    vhost: str
+
+
+ConnectionShape = shape(
+    "ConnectionShape", "A connection.", _Fields.__annotations__, counted((*CONNECTION_COLUMNS, "reductions"))
+)
 
 
 def connection_facts(node: Managed, connection: Connection, asked: Asked, *, is_alone: bool) -> Facts:

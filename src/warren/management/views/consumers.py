@@ -1,8 +1,9 @@
 """A consumer as RabbitMQ shows it, and the channel that it is on."""
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
+from warren.management.describing import Table
 from warren.management.listing import Facts
 from warren.management.managed import Managed
 from warren.metadata.definitions import json_value
@@ -13,6 +14,25 @@ from warren.session.subscriber import Subscription
 # A channel with the connection that it is on; a consumer with both.
 Opened: TypeAlias = tuple[Connection, Channel]
 Consuming: TypeAlias = tuple[Connection, Channel, Subscription]
+
+
+class _QueueName(TypedDict):
+    name: str
+    vhost: str
+
+
+class ConsumerShape(TypedDict, total=False):
+    """A consumer."""
+
+    ack_required: bool
+    active: bool
+    activity_status: str
+    arguments: Table
+    channel_details: Table
+    consumer_tag: str
+    exclusive: bool
+    prefetch_count: int
+    queue: _QueueName
 
 
 def channel_name(connection: Connection, channel: Channel) -> str:

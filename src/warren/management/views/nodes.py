@@ -3,14 +3,16 @@
 import os
 import sys
 from collections.abc import Iterable
+from typing import Any, TypedDict
 
 from warren.flow.alarms import Resource
+from warren.management.describing import Table, shape
 from warren.management.figures import FIGURES, descriptors_max
 from warren.management.listing import Facts
 from warren.management.managed import Managed
 from warren.management.samples import CHURN
 from warren.management.views.overview import contexts, exchange_types
-from warren.management.views.stats import Asked, with_rates
+from warren.management.views.stats import Asked, counted, with_rates
 from warren.session.greeting import COMPATIBLE_VERSION
 
 # What RabbitMQ calls the limit of a resource, and its alarm.
@@ -38,6 +40,57 @@ _MEMORY = (
     "metrics", "mgmt_db", "mnesia", "quorum_ets", "other_ets", "binary", "msg_index", "code", "atom",
     "other_system", "allocated_unused", "reserved_unallocated",
 )  # fmt: skip
+
+
+class _Fields(TypedDict):
+    applications: list[Table]
+    auth_mechanisms: list[Table]
+    binary: dict[str, int]
+    cluster_links: list[Any]
+    config_files: list[str]
+    contexts: list[Table]
+    db_dir: str
+    disk_free_alarm: bool
+    disk_free_limit: int
+    enabled_plugins: list[str]
+    exchange_types: list[Table]
+    fd_total: int
+    log_files: list[str]
+    mem_alarm: bool
+    mem_calculation_strategy: str
+    mem_limit: int
+    memory: Table
+    metrics_gc_queue_length: dict[str, int]
+    name: str
+    net_ticktime: int
+    os_pid: str
+    partitions: list[str]
+    proc_total: int
+    processors: int
+    ra_open_file_metrics: dict[str, int]
+    rates_mode: str
+    run_queue: int
+    running: bool
+    sockets_total: int
+    type: str
+    uptime: int
+
+
+NodeShape = shape("NodeShape", "A node.", _Fields.__annotations__, counted((*FIGURES, *CHURN, *_NEVER)))
+
+
+class MemoryShape(TypedDict, total=False):
+    """Where the memory of a node is."""
+
+    memory: Table
+
+
+class TablesShape(TypedDict, total=False):
+    """How large the tables of a node are; a word if there are none."""
+
+    ets_tables_memory: dict[str, int] | str
+
+
 # Octets of a sample, of an open connection and of a channel, about.
 _SAMPLE_SIZE = 100
 _CONNECTION_SIZE = 4_000

@@ -1,13 +1,22 @@
 """The node at a glance, as RabbitMQ shows it."""
 
 import platform
+from typing import TypedDict
 
 from warren.management.auth import is_monitor, login_vhosts
+from warren.management.describing import Table
 from warren.management.listing import Facts
 from warren.management.managed import ListenerView, Managed
 from warren.management.samples import CHURN, LENGTHS, VHOST_COLUMNS, series_of
 from warren.management.series import Row, Series
-from warren.management.views.stats import Asked, message_stats, with_rates
+from warren.management.views.stats import (
+    Asked,
+    ChurnShape,
+    LengthsShape,
+    StatsShape,
+    message_stats,
+    with_rates,
+)
 from warren.metadata.users import User
 from warren.routing.types import EXCHANGE_TYPES
 from warren.session.greeting import COMPATIBLE_VERSION, PRODUCT
@@ -16,6 +25,32 @@ from warren.vhost.vhost import VirtualHost
 _SOCKET_OPTIONS = {"backlog": 128, "nodelay": True, "linger": [True, 0], "exit_on_close": False}
 _DESCRIPTIONS = {"http": "RabbitMQ Management", "http/prometheus": "RabbitMQ Prometheus"}
 _LENGTHS_COUNT = len(LENGTHS)
+
+
+class OverviewShape(TypedDict, total=False):
+    """The node at a glance; who may see no more than what is their own gets less."""
+
+    churn_rates: ChurnShape
+    cluster_name: str
+    contexts: list[Table]
+    disable_stats: bool
+    enable_queue_totals: bool
+    erlang_full_version: str
+    erlang_version: str
+    exchange_types: list[Table]
+    listeners: list[Table]
+    management_version: str
+    message_stats: StatsShape
+    node: str
+    object_totals: dict[str, int]
+    product_name: str
+    product_version: str
+    queue_totals: LengthsShape
+    rabbitmq_version: str
+    rates_mode: str
+    release_series_support_status: str
+    sample_retention_policies: dict[str, list[int]]
+    statistics_db_event_queue: int
 
 
 def overview_facts(node: Managed, user: User, asked: Asked) -> Facts:

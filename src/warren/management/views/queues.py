@@ -1,16 +1,20 @@
 """A queue as RabbitMQ shows it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict
 
+from warren.management.describing import Table, shape
 from warren.management.listing import Facts
 from warren.management.managed import Managed
 from warren.management.orders import Named
 from warren.management.samples import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.management.series import Series
-from warren.management.views.consumers import Consuming, consumer_facts
+from warren.management.views.consumers import ConsumerShape, Consuming, consumer_facts
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
     Asked,
+    StatsShape,
+    counted,
     message_stats,
     no_reductions,
     with_rates,
@@ -30,10 +34,41 @@ _INTERVAL_MS = 5_000
 _LENGTHS_COUNT = len(LENGTHS)
 
 
+class _Fields(TypedDict):
+    arguments: Table
+    auto_delete: bool
+    durable: bool
+    exclusive: bool
+    name: str
+    node: str
+    type: str
+    vhost: str
+    state: str
+    policy: str | None
+    operator_policy: str | None
+    effective_policy_definition: Table
+    consumers: int
+    consumer_capacity: float
+    consumer_utilisation: float
+    exclusive_consumer_tag: str | None
+    single_active_consumer_tag: str | None
+    head_message_timestamp: int | None
+    idle_since: str
+    message_stats: StatsShape
+    backing_queue_status: Table
+    garbage_collection: Table
+    recoverable_slaves: None
+    consumer_details: list[ConsumerShape]
+    deliveries: list[Any]
+    incoming: list[Any]
+    owner_pid_details: Table
+    paused: bool
+
+
 def live_queue(node: Managed, named: Named) -> ClassicQueue | None:
     """What keeps its messages; None while its virtual host is down."""
-    domain = node.server.domains.get(named[0])
-    return None if domain is None else domain.vhost.queues.get(named[1].name)
+    domain = node.server.domains.get(named.vhost)
+    return None if domain is None else named.live(domain.vhost.queues)
 
 
 def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
@@ -41,7 +76,7 @@ def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
     live = live_queue(node, named)
     if live is None:
         return declared_facts(node, named) | {"state": "down"}
-    vhost, record = named
+    vhost, record = named.vhost, named.record
     described = node.metadata.vhost(vhost)
     policies = (None, None) if described is None else described.policies_of(record.name, record.kind)
     definitions = [None if policy is None else policy.definition for policy in policies]
@@ -70,8 +105,9 @@ def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
     )
     if stats:
         facts["message_stats"] = stats
-    if not live.is_moved and (series is None or series.last_time < asked.time):
-        facts["idle_since"] = written_time(max(live.used_at, 0 if series is None else series.last_time))
+    idle_at = idle_since(live, asked.time)
+    if idle_at:
+        facts["idle_since"] = written_time(idle_at)
     return facts
 
 
@@ -81,7 +117,7 @@ def whole_queue_facts(node: Managed, named: Named, asked: Asked, consumers: Iter
     facts["consumer_details"] = [consumer_facts(node, consuming) for consuming in consumers]
     # Details by exchange and channel: RabbitMQ has them only in its detailed rates mode.
     facts |= {"deliveries": [], "incoming": []}
-    owner = named[1].owner
+    owner = named.record.owner
     if owner is not None:
         for connection in node.server.connections:
             if connection.owner.name == owner:
@@ -97,8 +133,8 @@ def whole_queue_facts(node: Managed, named: Named, asked: Asked, consumers: Iter
 def declared_facts(node: Managed, named: Named, *, has_totals: bool = False) -> Facts:
     """What is shown of it without statistics; `has_totals` adds how many messages it has."""
     facts = _declared(node, named) | {"state": "live"}
-    described = node.metadata.vhost(named[0])
-    policy = None if described is None else described.policies_of(named[1].name, named[1].kind)[0]
+    described = node.metadata.vhost(named.vhost)
+    policy = None if described is None else described.policies_of(named.record.name, named.record.kind)[0]
     if policy is not None:
         facts["policy"] = policy.name
     live = live_queue(node, named)
@@ -108,7 +144,7 @@ def declared_facts(node: Managed, named: Named, *, has_totals: bool = False) -> 
 
 
 def _declared(node: Managed, named: Named) -> Facts:
-    vhost, record = named
+    vhost, record = named.vhost, named.record
     described = node.metadata.vhost(vhost)
     is_paused = described is not None and record.name in described.topology.paused
     return {
@@ -125,29 +161,69 @@ def _declared(node: Managed, named: Named) -> Facts:
     }
 
 
+def _paged_octets(live: ClassicQueue) -> int:
+    """Of what is on the disk only, each message is as large as the ready ones are on average."""
+    paged = live.paged_count
+    return live.ready_octets * paged // live.message_count if paged and live.message_count else 0
+
+
+def _octets_in_memory(live: ClassicQueue) -> int:
+    return live.ready_octets + live.unacked_octets - _paged_octets(live)
+
+
+def _messages_in_memory(live: ClassicQueue) -> int:
+    return live.message_count + live.unacked_count - live.paged_count
+
+
+def _memory(live: ClassicQueue) -> int:
+    messages = _messages_in_memory(live)
+    return _QUEUE_SIZE + _octets_in_memory(live) + messages * _MESSAGE_SIZE if messages else _QUEUE_SIZE
+
+
+# How many messages of a queue are where, and how many octets: what is shown, and what lists are sorted by.
+MEMORY: Mapping[str, Callable[[ClassicQueue], int]] = {
+    "memory": _memory,
+    "message_bytes": lambda live: live.ready_octets + live.unacked_octets,
+    "message_bytes_paged_out": _paged_octets,
+    "message_bytes_persistent": lambda live: live.kept_octets,
+    "message_bytes_ram": _octets_in_memory,
+    "message_bytes_ready": lambda live: live.ready_octets,
+    "message_bytes_unacknowledged": lambda live: live.unacked_octets,
+    "messages_paged_out": lambda live: live.paged_count,
+    "messages_persistent": lambda live: live.kept_count,
+    "messages_ram": _messages_in_memory,
+    "messages_ready_ram": lambda live: live.message_count - live.paged_count,
+    "messages_unacknowledged_ram": lambda live: live.unacked_count,
+}
+
+
+QueueShape = shape(
+    "QueueShape",
+    "A queue.",
+    _Fields.__annotations__,
+    dict.fromkeys(MEMORY, int),
+    counted((*LENGTHS, "reductions")),
+)
+
+
 def memory_of(live: ClassicQueue) -> dict[str, int]:
     """How many of its messages are where, and how many octets."""
-    ready, unacked, paged = live.message_count, live.unacked_count, live.paged_count
-    octets, unacked_octets = live.ready_octets, live.unacked_octets
-    # Of what is on the disk only, each message is as large as the ready ones are on average.
-    paged_octets = octets * paged // ready if ready else 0
-    in_memory = octets + unacked_octets - paged_octets
-    messages_in_memory = ready + unacked - paged
-    kept, kept_octets = live.kept_count, live.kept_octets
-    return {
-        "memory": _QUEUE_SIZE + in_memory + messages_in_memory * _MESSAGE_SIZE,
-        "message_bytes": octets + unacked_octets,
-        "message_bytes_paged_out": paged_octets,
-        "message_bytes_persistent": kept_octets,
-        "message_bytes_ram": in_memory,
-        "message_bytes_ready": octets,
-        "message_bytes_unacknowledged": unacked_octets,
-        "messages_paged_out": paged,
-        "messages_persistent": kept,
-        "messages_ram": messages_in_memory,
-        "messages_ready_ram": ready - paged,
-        "messages_unacknowledged_ram": unacked,
-    }
+    return {name: read(live) for name, read in MEMORY.items()}
+
+
+def idle_since(live: ClassicQueue, time: int) -> int:
+    """Since when nothing has happened to it, as of the samples of `time` (ms); 0 if something has."""
+    if live.is_moved:
+        return 0
+    series = series_of(live)
+    if series is None:
+        return live.used_at
+    return 0 if series.last_time >= time else max(live.used_at, series.last_time)
+
+
+def utilisation(live: ClassicQueue, time: int) -> float:
+    """The share of the minute before `time` (ms) in which its consumers could have taken more."""
+    return _utilisation(live, series_of(live), time) if live.consumer_count else 0
 
 
 def _consumers(live: ClassicQueue, series: Series | None, time: int) -> Facts:

@@ -1,6 +1,6 @@
 """Counters as they are shown: each with its rate beside it, and its samples where these are asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Required, TypedDict
@@ -8,10 +8,11 @@ from typing import Required, TypedDict
 from aiohttp import web
 
 from warren.limits import SAMPLES_SHOWN_MAX
+from warren.management.describing import Shape, shape
 from warren.management.listing import Facts
 from warren.management.managed import Managed
 from warren.management.replies import bad_request
-from warren.management.samples import DELIVERED, DISK, PUBLISHED
+from warren.management.samples import CHURN, DELIVERED, DISK, LENGTHS, PUBLISHED
 from warren.management.series import Range, Row, Series, details
 
 # What cannot be known of a garbage collector that there is not, in the shape that clients expect.
@@ -53,6 +54,16 @@ class DetailsShape(TypedDict, total=False):
     samples: list[SampleShape]
     avg: float
     avg_rate: float
+
+
+def counted(columns: Iterable[str]) -> dict[str, Shape]:
+    """Numbers with their details, in a shape."""
+    return {key: kind for name in columns for key, kind in ((name, float), (f"{name}_details", DetailsShape))}
+
+
+ChurnShape = shape("ChurnShape", "What came and went.", counted(CHURN))
+LengthsShape = shape("LengthsShape", "How many messages there are.", counted(LENGTHS))
+StatsShape = shape("StatsShape", "What was done with messages.", counted((*PUBLISHED, *DELIVERED, *DISK)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +113,8 @@ def message_stats(
     columns: Sequence[str], row: Row, past: tuple[Series | None, int], times: Range | None
 ) -> Facts:
     """The same for what was done with messages, as far as anything was."""
+    if not any(row):
+        return {}
     counted = {name for name, number in zip(columns, row, strict=True) if number}
     shown = frozenset[str]().union(*(group for group in _GROUPS if not counted.isdisjoint(group)))
     stats = with_rates(columns, row, past, times)

@@ -9,7 +9,7 @@ from tests.unit.session.client import Broker, Client, publication
 from warren.flow.alarms import Alarms
 from warren.management.figures import Figures
 from warren.management.managed import Managed
-from warren.management.orders import QueueOrder
+from warren.management.orders import Named, QueueOrder
 from warren.management.samples import Sampler
 from warren.management.views.channels import channel_facts
 from warren.management.views.connections import connection_facts
@@ -74,7 +74,7 @@ class Node:
                 queue_order=QueueOrder(metadata),
             ),
         )
-        self.named = "/", metadata.vhosts.by_name["/"].topology.queues["q"]
+        self.named = Named("/", metadata.vhosts.by_name["/"].topology.queues["q"])
         (self.connection,) = server.connections
         self.opened = self.connection, self.connection.channels[1]
 

@@ -1,0 +1,112 @@
+"""Names that a list is filtered by: those that have something in them, or that a pattern is found in.
+
+Every name of a list is looked at, in pieces, and what a client sends must not hold the loop up. A pattern
+without groups and with two repetitions at most is quadratic in a name at worst, and is searched as it is. Any
+other could take for ever, and has so much time for each name and for all.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from time import thread_time
+from typing import Protocol
+
+import regex
+
+from warren.limits import NAMES_PER_TURN, PATTERN_NAME_S, PATTERN_TIME_S, PATTERNS_PER_TURN
+
+# What repeats, and what more than characters, sets and places there may be in a pattern.
+_REPEATS = re.compile(r"[*+?]")
+_INVOLVED = re.compile(r"[({]|\[\[|\[:|\\[^dws.*+?\-|\[\]]")
+_REPEATS_MAX = 2
+_PLAIN_LENGTH_MAX = 200
+# Names between two looks at the clock.
+_TIMED = 8
+
+
+class PatternError(Exception):
+    """It is no pattern, or takes too long."""
+
+
+class NameFilter(Protocol):
+    """Chooses names."""
+
+    # How many may be looked at in one turn.
+    per_turn: int
+
+    def fits(self, names: Sequence[str]) -> list[bool]:
+        """Which of `names` are chosen; PatternError if that takes too long."""
+        ...
+
+
+def name_filter(text: str, *, is_pattern: bool) -> NameFilter:
+    """Chooses names that have `text` in them, whatever the case; PatternError if it is no pattern."""
+    if not is_pattern:
+        return Containing(text)
+    try:
+        if _is_quick(text):
+            return Matching(re.compile(text, re.IGNORECASE).search)
+        return Bounded(regex.compile(text, regex.IGNORECASE))
+    except (re.error, regex.error):
+        raise PatternError from None
+
+
+def _is_quick(pattern: str) -> bool:
+    return (
+        len(pattern) <= _PLAIN_LENGTH_MAX
+        and len(_REPEATS.findall(pattern)) <= _REPEATS_MAX
+        and not _INVOLVED.search(pattern)
+    )
+
+
+class Containing:
+    """Names that have a text in them."""
+
+    per_turn = NAMES_PER_TURN
+
+    def __init__(self, text: str) -> None:
+        self._text = text.lower()
+
+    def fits(self, names: Sequence[str]) -> list[bool]:
+        """Which have it."""
+        text = self._text
+        return [text in name.lower() for name in names]
+
+
+class Matching:
+    """Names that a pattern which cannot take long is found in."""
+
+    per_turn = PATTERNS_PER_TURN
+
+    def __init__(self, search: Callable[[str], object]) -> None:
+        self._search = search
+
+    def fits(self, names: Sequence[str]) -> list[bool]:
+        """Which do."""
+        search = self._search
+        return [search(name) is not None for name in names]
+
+
+class Bounded:
+    """Names that a pattern is found in which may take its time."""
+
+    per_turn = PATTERNS_PER_TURN
+
+    def __init__(self, pattern: "regex.Pattern[str]") -> None:
+        self._pattern = pattern
+        self._left = PATTERN_TIME_S
+
+    def fits(self, names: Sequence[str]) -> list[bool]:
+        """Which do; what harmless patterns take for a name is not counted."""
+        found: list[bool] = []
+        for at in range(0, len(names), _TIMED):
+            start = thread_time()
+            timeout = self._left / _TIMED
+            for name in names[at : at + _TIMED]:
+                try:
+                    found.append(self._pattern.search(name, timeout=timeout) is not None)
+                except TimeoutError:
+                    raise PatternError from None
+            self._left -= max(0.0, thread_time() - start - _TIMED * PATTERN_NAME_S)
+            if self._left <= 0:
+                raise PatternError
+        return found
