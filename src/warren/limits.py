@@ -235,6 +235,20 @@ COMPACTION_SLACK_SEGMENTS = 4
 # A record of what queues are done with: one allocation when it is read.
 STATE_RECORD_SIZE_MAX = 1_048_576
 
+# --- streams ------------------------------------------------------------------------------------
+# Octets of the files of a stream: RabbitMQ's default of x-stream-max-segment-size-bytes.
+STREAM_SEGMENT_SIZE = 500_000_000
+# Octets of messages that are written as one chunk: what a reader takes in at once.
+STREAM_CHUNK_SIZE = 131_072
+# Octets from one chunk that the index knows to the next: 24 octets of memory for each of these.
+STREAM_INDEX_STEP = 131_072
+# Octets of a file that are read at once.
+STREAM_BLOCK_SIZE = 262_144
+# And octets of chunks of one stream kept for those who read the same, or what was written just now.
+STREAM_CACHE_SIZE = 2_097_152
+# A file is zeroed so far ahead of small batches.
+STREAM_AHEAD_SIZE = 65_536
+
 # --- supervision --------------------------------------------------------------------------------
 # A virtual host that fails so often, and once more, stays down: the fourth time within five minutes.
 VHOST_RESTARTS_MAX = 3

@@ -1,0 +1,141 @@
+"""Opens the streams of a virtual host: finds their files, and where what was written ends.
+
+A stream may end in the middle of a batch that a power cut has torn, of which nothing was confirmed: it is
+zeroed. Before a chunk that follows a sync nothing is torn; what cannot be read there is damage, which is
+reported with its place, and everything else is kept. A damaged file is not written to any more.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from warren.store.disk import Delete, Disk, Step, Sync, SyncDirectory, Write
+from warren.store.message_store import StorePort
+from warren.store.segment import NewerFormatError, SegmentError
+from warren.store.streams.chunk import FOLLOWS_SYNC, is_whole
+from warren.store.streams.log import StreamFiles, StreamLog
+from warren.store.streams.scan import FoundChunk, chunks
+from warren.store.streams.segment import (
+    HEAD_SIZE,
+    SUFFIX,
+    StreamSegment,
+    open_segment,
+    stream_of,
+)
+from warren.store.streams.store import StreamStore
+
+_ZEROS = bytes(1 << 20)
+# A message has this much at least in a chunk: so many there may have been in a file that cannot be read.
+_MESSAGE_SIZE_MIN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStreams:
+    """What was found."""
+
+    store: StreamStore
+    damage: list[SegmentError]
+
+
+def open_streams(files: StreamFiles, port: StorePort, has_stream: Callable[[int], bool]) -> OpenStreams:
+    """Open the streams of which there are `files`. SegmentError for a newer format, OSError from the disk.
+
+    Files of streams that there are not any more are deleted.
+    """
+    disk = files.disk
+    sizes = disk.names()
+    by_stream: dict[int, list[str]] = {}
+    gone: list[Step] = []
+    for name in sorted(sizes):
+        number, _ = stream_of(name.partition(".")[0])
+        if not has_stream(number):
+            gone.append(Delete(name))
+        elif name.endswith(SUFFIX):
+            by_stream.setdefault(number, []).append(name)
+    if gone:
+        disk.perform([*gone, SyncDirectory()])
+    damage: list[SegmentError] = []
+    logs: dict[int, StreamLog] = {}
+    for number, names in by_stream.items():
+        opening = _Opening(disk, sizes, damage)
+        for name in names:
+            opening.take(name, is_last=name == names[-1])
+        log = StreamLog(number, files, opening.segments)
+        log.skip_to(opening.next)
+        logs[number] = log
+    return OpenStreams(store=StreamStore(files, port, logs), damage=damage)
+
+
+class _Opening:
+    """One stream, file by file."""
+
+    def __init__(self, disk: Disk, sizes: Mapping[str, int], damage: list[SegmentError]) -> None:
+        self._disk = disk
+        self._sizes = sizes
+        self._damage = damage
+        self.segments: list[StreamSegment] = []
+        # The first offset that was certainly not used yet.
+        self.next = 0
+
+    def take(self, name: str, *, is_last: bool) -> None:
+        """Know what is in the file `name`."""
+        size = self._sizes[name]
+        try:
+            segment = open_segment(name, self._disk.read(name, 0, HEAD_SIZE))
+        except NewerFormatError:
+            raise
+        except SegmentError as error:
+            if size <= HEAD_SIZE:
+                # It was made, and never begun.
+                self._disk.perform([Delete(name), SyncDirectory()])
+            else:
+                self._damage.append(error)
+                self.next = stream_of(name)[1] + size // _MESSAGE_SIZE_MIN
+            return
+        if self.segments and segment.first != self.segments[-1].end:
+            before = self.segments[-1]
+            self._damage.append(
+                SegmentError(before.name, before.size, f"{segment.first - before.end} messages are missing")
+            )
+        index_size = self._sizes.get(segment.index_name, 0)
+        if index_size and segment.take_index(self._disk.read(segment.index_name, 0, index_size)):
+            segment.is_sealed = True
+        else:
+            self._scan(segment, size, is_last=is_last)
+            if not is_last and not segment.is_sealed:
+                self._disk.perform([*segment.seal(), SyncDirectory()])
+        self.segments.append(segment)
+        self.next = max(self.next, segment.end)
+
+    def _scan(self, segment: StreamSegment, size: int, *, is_last: bool) -> None:
+        """Find the chunks of `segment`, which has no index, and where they end."""
+        found = list(chunks(self._disk.read, segment, HEAD_SIZE, size))
+        # All before the last of these was synced; it, and what is behind it, may be torn.
+        synced = max((n for n, chunk in enumerate(found) if chunk.head.flags & FOLLOWS_SYNC), default=-1)
+        for number, chunk in enumerate(found):
+            if chunk.place != segment.size or chunk.head.first != segment.end:
+                if number > synced:
+                    break
+                self._damage.append(SegmentError(segment.name, segment.size, "a chunk is damaged"))
+                segment.is_sealed = True
+            if number >= synced and not self._is_whole(segment, chunk):
+                break
+            segment.note(chunk.head, chunk.place, chunk.size)
+        if not segment.is_sealed and is_last:
+            self._clear(segment, size)
+
+    def _is_whole(self, segment: StreamSegment, chunk: FoundChunk) -> bool:
+        """Whether `chunk` is all there."""
+        return is_whole(chunk.octets(self._disk.read, segment.name), 0, chunk.head, segment.seed)
+
+    def _clear(self, segment: StreamSegment, size: int) -> None:
+        """Zero what was torn behind the end of `segment`, so that none of it passes for something new."""
+        at = segment.size
+        steps: list[Step] = []
+        while at < size:
+            zeros = _ZEROS[: size - at]
+            if any(self._disk.read(segment.name, at, len(zeros))):
+                steps.append(Write(segment.name, at, [zeros]))
+            at += len(zeros)
+        if steps:
+            self._disk.perform([*steps, Sync(segment.name)])
+        segment.ahead = max(size, segment.size)

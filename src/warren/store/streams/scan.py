@@ -1,0 +1,56 @@
+"""Finds the chunks of a file one behind the other, by their heads."""
+
+from collections.abc import Callable, Iterator
+
+from warren.limits import STREAM_BLOCK_SIZE
+from warren.store.streams.chunk import HEAD_SIZE, ChunkHead, read_head
+from warren.store.streams.segment import StreamSegment
+
+# Up to so many octets of a file, from a place on.
+Read = Callable[[str, int, int], bytes]
+
+
+class FoundChunk:
+    """A chunk by its head: where it is in its file, and in what was read of it."""
+
+    __slots__ = ("_at", "_octets", "head", "place")
+
+    def __init__(self, head: ChunkHead, place: int, octets: bytes, at: int) -> None:
+        self.head = head
+        self.place = place
+        self._octets = octets
+        self._at = at
+
+    @property
+    def size(self) -> int:
+        """Octets of the whole chunk."""
+        return HEAD_SIZE + self.head.size
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all of it was read along."""
+        return self._at + self.size <= len(self._octets)
+
+    def octets(self, read: Read, name: str) -> bytes:
+        """All of it; less at the end of the file."""
+        if self.is_read:
+            return self._octets[self._at : self._at + self.size]
+        return read(name, self.place, self.size)
+
+
+def chunks(read: Read, segment: StreamSegment, place: int, end: int) -> Iterator[FoundChunk]:
+    """The chunks of `segment` whose heads lie between `place` and `end`; what is no head is passed over."""
+    octets, begin = b"", place
+    while end - place >= HEAD_SIZE:
+        at = place - begin
+        if at + HEAD_SIZE > len(octets):
+            octets, begin, at = read(segment.name, place, min(STREAM_BLOCK_SIZE, end - place)), place, 0
+            if len(octets) < HEAD_SIZE:
+                return
+        head = read_head(octets, at, segment.mark, segment.seed)
+        if head is None:
+            found = octets.find(segment.salt[:4], at + 1)
+            place = begin + (found if found >= 0 else len(octets) - HEAD_SIZE + 1)
+            continue
+        yield FoundChunk(head, place, octets, at)
+        place += HEAD_SIZE + head.size

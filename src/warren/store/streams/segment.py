@@ -1,0 +1,170 @@
+"""One file of a stream: a head, then chunks; and, once it is full, the index of it in a file of its own.
+
+    file   │ "WRNSTR" │ version u16 │ stream u32 │ first offset u64 │ salt 8 │ checksum u32 │ chunks … │
+    index  │ "WRNSIX" │ version u16 │ end offset u64 │ last time u64 │ end u64 │ count u32
+           │ ( offset u64 │ time u64 │ place u64 ) … │ checksum u32 │
+
+Their names are the number of the stream and the first offset, `0000002a-00000000000000001234.stream` and
+`….index`. A file is zeroed a little ahead of what is written, as writing over zeros syncs in half the time of
+growing; the salt is random, and goes into all checksums behind it. The index has the first chunk of each
+so many octets; without it, or with a damaged one, the heads of all chunks are read.
+"""
+
+from array import array
+from bisect import bisect_right
+from struct import Struct
+
+from google_crc32c import extend
+from google_crc32c import value as checksum_of
+
+from warren.limits import STREAM_INDEX_STEP
+from warren.store.disk import Create, Step, Sync, Write
+from warren.store.segment import NewerFormatError, SegmentError
+from warren.store.streams.chunk import ChunkHead
+
+VERSION = 1
+SUFFIX = ".stream"
+INDEX_SUFFIX = ".index"
+SALT_SIZE = 8
+_MAGIC = b"WRNSTR"
+_INDEX_MAGIC = b"WRNSIX"
+_HEAD = Struct(">6sHIQ8sI")
+HEAD_SIZE = _HEAD.size
+_INDEX_HEAD = Struct(">6sHQQQI")
+_ENTRY = Struct(">QQQ")
+_CHECKSUM_SIZE = 4
+
+
+class StreamSegment:
+    """What is known of one file while its stream is open."""
+
+    __slots__ = (
+        "_offsets", "_places", "_times", "ahead", "end", "first", "is_sealed", "last_time", "mark", "name",
+        "salt", "seed", "size",
+    )  # fmt: skip
+
+    def __init__(self, stream: int, first: int, salt: bytes) -> None:
+        self.name = segment_name(stream, first)
+        self.first = first
+        self.salt = salt
+        self.mark = int.from_bytes(salt[:4], "big")
+        self.seed: int = extend(0, salt)
+        # The offset behind its last message, and when the last chunk was begun (ms).
+        self.end = first
+        self.last_time = 0
+        # Octets of it that are used, and up to where it is zero behind these.
+        self.size = HEAD_SIZE
+        self.ahead = HEAD_SIZE
+        self.is_sealed = False
+        # Where some chunks begin: their first offset, time and place.
+        self._offsets = array("Q")
+        self._times = array("Q")
+        self._places = array("Q")
+
+    @property
+    def first_time(self) -> int:
+        """When its first chunk was begun (ms)."""
+        return self._times[0] if self._times else 0
+
+    def note(self, head: ChunkHead, place: int, size: int) -> None:
+        """A chunk with `head` was put at `place`, and takes `size` octets."""
+        if not self._places or place - self._places[-1] >= STREAM_INDEX_STEP:
+            self._offsets.append(head.first)
+            self._times.append(head.time)
+            self._places.append(place)
+        self.end = head.end
+        self.last_time = max(self.last_time, head.time)
+        self.size = place + size
+
+    def place_before(self, offset: int) -> int:
+        """Where to begin to read to find the chunk with `offset`, which is in this segment."""
+        return self._places[bisect_right(self._offsets, offset) - 1]
+
+    def place_at(self, time: int) -> int:
+        """Where to begin to read to find the first chunk of `time` or later."""
+        return self._places[max(bisect_right(self._times, time - 1) - 1, 0)]
+
+    def offset_behind(self, offset: int) -> int:
+        """The first offset behind `offset` that the index knows; the end if there is none."""
+        place = bisect_right(self._offsets, offset)
+        return self._offsets[place] if place < len(self._offsets) else self.end
+
+    def encode_head(self, stream: int) -> bytes:
+        """What the file begins with."""
+        head = _HEAD.pack(_MAGIC, VERSION, stream, self.first, self.salt, 0)[:-_CHECKSUM_SIZE]
+        return head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big")
+
+    def seal(self) -> list[Step]:
+        """Nothing is written to it any more: the steps that write its index."""
+        self.is_sealed = True
+        index = self.encode_index()
+        name = self.index_name
+        return [Create(name, len(index)), Write(name, 0, [index]), Sync(name)]
+
+    @property
+    def index_name(self) -> str:
+        """The file of its index."""
+        return index_name(self.name)
+
+    def encode_index(self) -> bytes:
+        """Its index."""
+        count = len(self._places)
+        parts = [_INDEX_HEAD.pack(_INDEX_MAGIC, VERSION, self.end, self.last_time, self.size, count)]
+        parts += map(_ENTRY.pack, self._offsets, self._times, self._places)
+        octets = b"".join(parts)
+        checksum: int = extend(self.seed, octets)
+        return octets + checksum.to_bytes(_CHECKSUM_SIZE, "big")
+
+    def take_index(self, octets: bytes) -> bool:
+        """Know what the index in `octets` says; False if it is not the whole and unharmed one."""
+        if len(octets) < _INDEX_HEAD.size or octets[:6] != _INDEX_MAGIC:
+            return False
+        _, version, end, last_time, size, count = _INDEX_HEAD.unpack_from(octets)
+        ends_at = _INDEX_HEAD.size + _ENTRY.size * count
+        octets = octets[: ends_at + _CHECKSUM_SIZE]
+        if version != VERSION or len(octets) != ends_at + _CHECKSUM_SIZE:
+            return False
+        if extend(self.seed, octets[:ends_at]) != int.from_bytes(octets[ends_at:], "big"):
+            return False
+        self.end, self.last_time, self.size = end, last_time, size
+        for offset, time, place in _ENTRY.iter_unpack(octets[_INDEX_HEAD.size : ends_at]):
+            self._offsets.append(offset)
+            self._times.append(time)
+            self._places.append(place)
+        return True
+
+
+def segment_name(stream: int, first: int) -> str:
+    """The file of `stream` that begins with the message at `first`."""
+    return f"{stream:08x}-{first:020d}{SUFFIX}"
+
+
+def index_name(name: str) -> str:
+    """The file of the index of the segment `name`."""
+    return name.removesuffix(SUFFIX) + INDEX_SUFFIX
+
+
+def stream_of(name: str) -> tuple[int, int]:
+    """The number of the stream that the file `name` belongs to, and its first offset."""
+    stream, _, first = name.removesuffix(SUFFIX).partition("-")
+    return int(stream, 16), int(first)
+
+
+def open_segment(name: str, octets: bytes) -> StreamSegment:
+    """The segment whose file `name` begins with `octets`.
+
+    SegmentError unless they are the head of it; NewerFormatError for a version that cannot be read.
+    """
+    stream, first = stream_of(name)
+    if len(octets) < HEAD_SIZE or octets[: len(_MAGIC)] != _MAGIC:
+        raise SegmentError(name, 0, "this is no segment of a stream")
+    _, version, found_stream, found_first, salt, checksum = _HEAD.unpack_from(octets)
+    if checksum_of(octets[: HEAD_SIZE - _CHECKSUM_SIZE]) != checksum:
+        raise SegmentError(name, 0, "the head of the segment is damaged")
+    if version > VERSION:
+        raise NewerFormatError(
+            name, 6, f"format {version} is newer than {VERSION}, the newest that this version reads"
+        )
+    if (found_stream, found_first) != (stream, first):
+        raise SegmentError(name, 8, f"this is {segment_name(found_stream, found_first)} under another name")
+    return StreamSegment(stream, first, salt)

@@ -1,0 +1,175 @@
+"""The streams of one virtual host: one job at a time writes and syncs what was appended to all of them.
+
+A job syncs each file that it wrote to; what is appended meanwhile shares the next one (group commit).
+"""
+
+import errno
+from collections.abc import Callable
+
+from warren.limits import STORE_PENDING_SIZE_MAX
+from warren.model.confirmation import Confirmation
+from warren.model.message import Message
+from warren.store.disk import Step
+from warren.store.message_store import StorePort
+from warren.store.streams.log import StreamFiles, StreamLog
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+class StreamStore:
+    """The open streams of one virtual host; `recovery.open_streams` makes it."""
+
+    __slots__ = (
+        "_dirty", "_files", "_flying", "_is_announced", "_is_busy", "_is_closed", "_on_closed",
+        "_pending_size", "_port", "_retried", "_told", "_waiting", "failure", "logs"
+    )  # fmt: skip
+
+    def __init__(self, files: StreamFiles, port: StorePort, logs: dict[int, StreamLog]) -> None:
+        self._files = files
+        self._port = port
+        # By the number of the stream.
+        self.logs = logs
+        # Those with something to write, and those of which something is being written.
+        self._dirty: list[StreamLog] = []
+        self._flying: list[StreamLog] = []
+        self._pending_size = 0
+        self._is_announced = False
+        self._is_busy = False
+        self._is_closed = False
+        self._on_closed: Callable[[], None] | None = None
+        self.failure: OSError | None = None
+        self._retried: list[Step] = []
+        # Who waits for the next batch, and who for the one that is being written, and with which numbers.
+        self._waiting: list[tuple[Confirmation, int, int]] = []
+        self._told: list[tuple[Confirmation, int, int]] = []
+
+    def log(self, number: int) -> StreamLog:
+        """The stream with `number`, which is new if nobody has asked for it before."""
+        log = self.logs.get(number)
+        if log is None:
+            log = StreamLog(number, self._files, [])
+            self.logs[number] = log
+        return log
+
+    def append(self, log: StreamLog, message: Message) -> int:
+        """Keep `message` in `log`; answers its offset."""
+        offset = log.append(message)
+        before = self._pending_size
+        self._pending_size = before + len(message.content)
+        if before <= STORE_PENDING_SIZE_MAX < self._pending_size:
+            self._port.is_behind()
+        self.touch(log)
+        return offset
+
+    def confirm(self, confirmation: Confirmation, sequence: int) -> None:
+        """Say to `confirmation` that `sequence` is done when all that was appended before is safe."""
+        if self._waiting:
+            asking, first, last = self._waiting[-1]
+            if asking is confirmation and sequence == last:
+                return
+            if asking is confirmation and sequence == last + 1:
+                confirmation.expect(sequence)
+                self._waiting[-1] = (asking, first, sequence)
+                return
+        confirmation.expect(sequence)
+        self._waiting.append((confirmation, sequence, sequence))
+
+    def touch(self, log: StreamLog) -> None:
+        """`log` has something to write, or to delete."""
+        if not log.is_dirty:
+            log.is_dirty = True
+            self._dirty.append(log)
+        if not self._is_announced:
+            self._is_announced = True
+            self._port.dirty()
+
+    def delete(self, log: StreamLog) -> None:
+        """`log` is gone."""
+        self.logs.pop(log.number, None)
+        log.give_up()
+        self.touch(log)
+
+    def tend(self, now: int) -> None:
+        """Give up what retention does not want: ask for it now and then."""
+        for log in list(self.logs.values()):
+            self.trim(log, now)
+
+    def trim(self, log: StreamLog, now: int) -> None:
+        """Give up what the retention of `log` does not want."""
+        log.trim(now)
+        if log.has_work:
+            self.touch(log)
+
+    def commit(self) -> None:
+        """Write what is pending, unless a batch is being written: then it goes with the next."""
+        self._is_announced = False
+        if self._is_busy or self._is_closed or self.failure is not None:
+            return
+        self._flying, self._dirty = self._dirty, []
+        steps: list[Step] = []
+        for log in self._flying:
+            steps += log.take_batch()
+            log.is_dirty = log.has_work
+            if log.is_dirty:
+                self._dirty.append(log)
+        if self._pending_size > STORE_PENDING_SIZE_MAX:
+            self._port.has_caught_up()
+        self._pending_size = 0
+        if not self._dirty:
+            # Else some of what they wait for is not in this batch.
+            self._told, self._waiting = self._waiting, []
+        if steps:
+            self._submit(steps)
+        else:
+            self._confirm()
+
+    def retry(self) -> None:
+        """Try the batch that failed once more, as when the disk has room again."""
+        if self._retried and not self._is_busy:
+            self._submit(self._retried)
+
+    def close(self, on_closed: Callable[[], None]) -> None:
+        """Write what is pending, then call `on_closed`; also after a failure."""
+        self._on_closed = on_closed
+        if not self._is_busy:
+            self.commit()
+        self._end_if_done()
+
+    # --- private -------------------------------------------------------------------------------
+
+    def _submit(self, steps: list[Step]) -> None:
+        self._is_busy = True
+        self._retried = steps
+        self._files.disk.submit(steps, self._done)
+
+    def _done(self, error: OSError | None) -> None:
+        """The job has ended."""
+        self._is_busy = False
+        if error is not None:
+            self.failure = error
+            self._port.failed(error, is_full=error.errno in _NO_SPACE)
+            self._end_if_done()
+            return
+        self._retried = []
+        if self.failure is not None:
+            self.failure = None
+            self._port.recovered()
+        self._confirm()
+        flying, self._flying = self._flying, []
+        for log in flying:
+            log.written()
+        if self._dirty or self._waiting:
+            self.commit()
+        self._end_if_done()
+
+    def _confirm(self) -> None:
+        told, self._told = self._told, []
+        for confirmation, first, last in told:
+            confirmation.done(first, last)
+
+    def _end_if_done(self) -> None:
+        is_idle = not (self._is_busy or self._dirty or self._waiting)
+        if self._on_closed is not None and (is_idle or self.failure is not None):
+            on_closed, self._on_closed = self._on_closed, None
+            self._is_closed = True
+            on_closed()

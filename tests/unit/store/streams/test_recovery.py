@@ -1,0 +1,126 @@
+"""Opening streams: what was torn goes, what is damaged is told, and offsets are never used twice."""
+
+import random
+
+import pytest
+from google_crc32c import value
+from tests.sim.disk import SimulatedDisk
+
+from warren.model.message import Message, encode_address
+from warren.store.message_store import StorePort
+from warren.store.segment import NewerFormatError
+from warren.store.streams.log import Retention, StreamFiles, StreamLog
+from warren.store.streams.recovery import OpenStreams, open_streams
+from warren.store.streams.segment import HEAD_SIZE, segment_name
+
+NUMBER = 3
+
+
+@pytest.fixture
+def disk() -> SimulatedDisk:
+    return SimulatedDisk(random.Random(1))
+
+
+def files_of(disk: SimulatedDisk) -> StreamFiles:
+    return StreamFiles(disk=disk, random_octets=random.Random(2).randbytes, report=print)
+
+
+def opened(disk: SimulatedDisk, number: int = NUMBER) -> OpenStreams:
+    return open_streams(files_of(disk), StorePort(), lambda known: known == number)
+
+
+def filled(disk: SimulatedDisk, count: int = 12, *, segment_size: int = 1_000) -> StreamLog:
+    log = StreamLog(NUMBER, files_of(disk), [])
+    log.retention = Retention(segment_size=segment_size)
+    for n in range(count):
+        append(disk, log, bytes((n,)) * 300)
+    return log
+
+
+def append(disk: SimulatedDisk, log: StreamLog, body: bytes) -> None:
+    log.append(Message(encode_address("", "s"), b"\0\0", body + b"\xce", 1_000))
+    disk.perform(log.take_batch())
+    log.written()
+
+
+def bodies(log: StreamLog) -> list[bytes]:
+    found: list[bytes] = []
+    offset = 0
+    while (chunk := log.read(offset)) is not None:
+        found += [chunk.content(place)[:-1] for place in range(chunk.count)]
+        offset = chunk.end
+    return found
+
+
+def test_what_was_written_is_there_and_goes_on(disk: SimulatedDisk) -> None:
+    filled(disk)
+    log = opened(disk).store.log(NUMBER)
+    assert (log.next, len(bodies(log))) == (12, 12)
+    append(disk, log, b"more")
+    assert bodies(opened(disk).store.log(NUMBER))[-1] == b"more"
+
+
+def test_what_was_torn_is_zeroed(disk: SimulatedDisk) -> None:
+    log = filled(disk, 2, segment_size=100_000)
+    segment = log.segments[-1]
+    whole = disk.read(segment.name, 0, segment.size)
+    append(disk, log, b"t" * 300)
+    # The head of the last batch has not reached the disk, the rest of it has.
+    disk.files[segment.name].current[len(whole) : len(whole) + 20] = bytes(20)
+    found = opened(disk)
+    assert (found.store.log(NUMBER).next, found.damage) == (2, [])
+    assert not any(disk.files[segment.name].current[len(whole) :])
+
+
+def test_a_segment_without_its_index_is_read_and_gets_one(disk: SimulatedDisk) -> None:
+    log = filled(disk)
+    index = log.segments[0].index_name
+    del disk.files[index]
+    found = opened(disk)
+    assert (len(bodies(found.store.log(NUMBER))), found.damage) == (12, [])
+    assert index in disk.files
+
+
+def test_a_damaged_index_is_as_none(disk: SimulatedDisk) -> None:
+    log = filled(disk)
+    disk.flip_bit(log.segments[0].index_name, 30)
+    found = opened(disk)
+    assert (len(bodies(found.store.log(NUMBER))), found.damage) == (12, [])
+
+
+def test_offsets_of_a_last_file_that_cannot_be_read_are_not_used_again(disk: SimulatedDisk) -> None:
+    log = filled(disk)
+    last = log.segments[-1]
+    disk.flip_bit(last.name, 1)
+    found = opened(disk)
+    assert [error.name for error in found.damage] == [last.name]
+    log = found.store.log(NUMBER)
+    assert log.next > 12
+    append(disk, log, b"later")
+    assert bodies(log)[-1] == b"later"
+    assert bodies(opened(disk).store.log(NUMBER)) == bodies(log)
+
+
+def test_a_file_that_was_made_and_never_begun_is_no_damage(disk: SimulatedDisk) -> None:
+    log = filled(disk)
+    name = segment_name(NUMBER, log.next)
+    disk.files[name] = type(disk.files[log.segments[0].name])(HEAD_SIZE)
+    found = opened(disk)
+    assert (found.damage, found.store.log(NUMBER).next, name in disk.files) == ([], 12, False)
+
+
+def test_files_of_streams_that_are_gone_are_deleted(disk: SimulatedDisk) -> None:
+    filled(disk)
+    assert not opened(disk, number=99).store.logs
+    assert not disk.names()
+
+
+def test_a_newer_format_is_refused(disk: SimulatedDisk) -> None:
+    log = filled(disk, 1)
+    name = log.segments[0].name
+    head = bytearray(disk.read(name, 0, HEAD_SIZE))
+    head[7] = 2
+    head[-4:] = value(bytes(head[:-4])).to_bytes(4, "big")
+    disk.files[name].current[:HEAD_SIZE] = head
+    with pytest.raises(NewerFormatError, match="format 2 is newer"):
+        opened(disk)
