@@ -99,6 +99,8 @@ class LoginRefused(ConnectionException):
 
     code = 403
     name = "ACCESS_REFUSED"
+    # Who it was said to be.
+    user = ""
 
 
 class FrameError(ConnectionException):

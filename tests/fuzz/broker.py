@@ -100,7 +100,7 @@ class Broker:
             SetPermissions(user="guest", vhost="/", configure=EVERYTHING, write=EVERYTHING, read=EVERYTHING)
         )
         handshake = HandshakeSettings(server_properties={})
-        world = World(random_octets=bytes, later=self.later, report=self.note)
+        world = World(random_octets=bytes, later=self.later, report=self.note, node_name="n")
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake), world)
         self.domain = Domain.open(
             "/", metadata, local, DomainWorld(random_octets=bytes, later=self.later, after=_never, now=0)

@@ -90,7 +90,9 @@ class Authenticator:
             name, password = READERS[mechanism](response)
             is_right = await self._is_right(mechanism, name, password, peer)
         if not is_right or (name in self._settings.loopback_users and not peer.is_loopback):
-            raise refusal(mechanism)
+            error = refusal(mechanism)
+            error.user = name
+            raise error
         return name
 
     async def _is_right(self, mechanism: str, name: str, password: str, peer: Peer) -> bool:

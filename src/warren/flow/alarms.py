@@ -7,6 +7,7 @@ else sets or clears it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from warren.limits import LEVEL_CHANGE_PER_MS_MAX, LEVEL_CHECK_MS_MIN
 
@@ -39,14 +40,27 @@ class Level:
         return max(LEVEL_CHECK_MS_MIN, min(distance // LEVEL_CHANGE_PER_MS_MAX, ms_max))
 
 
+class Announce(Protocol):
+    """Makes an alarm known."""
+
+    def __call__(self, source: str, *, is_set: bool) -> None:
+        """The alarm of `source` was set, or cleared."""
+
+
+def _nobody(source: str, *, is_set: bool) -> None:
+    """Where nobody has to know."""
+
+
 class Alarms:
     """What runs low on one node."""
 
-    __slots__ = ("_levels", "_tell")
+    __slots__ = ("_announce", "_levels", "_tell")
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, tell: Callable[[str], None], announce: Announce = _nobody) -> None:
         # Called with the new reason when it changes; see `reason`.
         self._tell = tell
+        # Called with what runs low, or does not any more.
+        self._announce = announce
         self._levels: dict[Resource, Level] = {}
 
     def measured(self, level: Level) -> bool:
@@ -55,6 +69,7 @@ class Alarms:
         self._levels[level.resource] = level
         if level.is_low == was_low:
             return False
+        self._announce(level.resource.value, is_set=level.is_low)
         self._tell(self.reason)
         return True
 

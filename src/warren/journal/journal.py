@@ -23,7 +23,7 @@ from warren.journal.page import NAME, SALT_SIZE, UNFINISHED_NAME, encode_batch
 from warren.journal.state import State
 from warren.journal.survival import Claims, Concern, concern, survivors
 from warren.limits import JOURNAL_AHEAD_SIZE, JOURNAL_LOG_SIZE_MIN, JOURNAL_RETRY_MS
-from warren.metadata.commands import Command, Meta, Reply
+from warren.metadata.commands import INTERNAL_USER, Command, Meta, Reply
 from warren.metadata.machine import Metadata
 from warren.store.disk import Create, Disk, Rename, Step, Sync, SyncDirectory, Write
 
@@ -97,12 +97,12 @@ class Journal:
         else:
             self._take_over(state)
 
-    async def propose(self, command: Command) -> Reply:
+    async def propose(self, command: Command, user: str = INTERNAL_USER) -> Reply:
         """Have `command` written if any of it survives, then applied; AmqpError if it cannot be written."""
         metadata = self._metadata
         if not (self._is_busy or self._held or survivors(metadata, command)):
-            return self._applied(command, metadata.index)
-        waiting = _Waiting(command)
+            return self._applied(command, metadata.index, user)
+        waiting = _Waiting(command, user)
         if self._held or not self._admit(waiting):
             self._held.append(waiting)
         self._go_on()
@@ -127,7 +127,7 @@ class Journal:
             return False
         made = survivors(self._metadata, command)
         if not made:
-            waiting.end(self._applied(command, self._metadata.index))
+            waiting.end(self._applied(command, self._metadata.index, waiting.user))
         elif self._failure is not None and self._world.now() < self._retry_at:
             waiting.end(_refusal(self._failure))
         else:
@@ -197,7 +197,7 @@ class Journal:
         if error is not None:
             self._fail(error)
         flying, self._flying = self._flying, []
-        results = [self._tried(waiting.command, waiting.index) for waiting in flying]
+        results = [self._tried(waiting) for waiting in flying]
         self._settle()
         for waiting, result in zip(flying, results, strict=True):
             waiting.end(result)
@@ -229,24 +229,25 @@ class Journal:
         for waiting in refused:
             waiting.end(_refusal(error))
 
-    def _tried(self, command: Command, index: int) -> "Reply | Exception":
+    def _tried(self, waiting: "_Waiting") -> "Reply | Exception":
         try:
-            return self._applied(command, index)
+            return self._applied(waiting.command, waiting.index, waiting.user)
         except Exception as error:
             # It is the proposer's: the others must not wait for ever because of it.
             return error
 
-    def _applied(self, command: Command, index: int) -> Reply:
-        return self._metadata.apply(command, Meta(index=index, now=self._world.now()))
+    def _applied(self, command: Command, index: int, user: str) -> Reply:
+        return self._metadata.apply(command, Meta(index=index, now=self._world.now(), user=user))
 
 
 class _Waiting:
     """A command, and whoever awaits what becomes of it."""
 
-    __slots__ = ("answer", "command", "concern", "entry", "index", "result")
+    __slots__ = ("answer", "command", "concern", "entry", "index", "result", "user")
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: Command, user: str) -> None:
         self.command = command
+        self.user = user
         self.index = 0
         self.entry = b""
         self.concern = _NO_CONCERN

@@ -12,7 +12,7 @@ from warren.management.replies import Refused, bad_request, refused
 from warren.metadata.topology import Topology
 from warren.model.names import DEFAULT_EXCHANGE_ALIAS
 from warren.session.domain import Domain
-from warren.session.tracing import Origin
+from warren.session.origin import Origin
 from warren.vhost.requester import Owner, Requester
 
 # No connection has such a name: what is exclusive belongs to others.
@@ -51,7 +51,7 @@ def asking(request: web.Request, node: Managed) -> Asking:
     domain.vhost.now = node.now()
     user = user_of(request).name
     requester = Requester(domain.authorizer(user), Owner(_OWNER))
-    origin = Origin(_Caller(f"HTTP from {request.remote}"), _CHANNEL, user)
+    origin = Origin(_Caller(f"HTTP from {request.remote}"), _CHANNEL, user, node.server.announcer)
     return Asking(domain, vhost.topology, requester, origin)
 
 

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from warren.errors import AmqpError, ResourceError
 from warren.management.managed import Managed
+from warren.management.proposing import ASKER
 from warren.management.replies import Refused, not_authorised, refused
 from warren.metadata.users import User
 from warren.session.peer import Peer
@@ -56,6 +57,7 @@ async def admit(request: web.Request, node: Managed, right: Right) -> None:
         return
     user = await authenticate(request, node)
     request["user"] = user
+    ASKER.set(user.name)
     vhost = request.match_info.get("vhost")
     match right:
         case Right.USER:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -9,18 +10,20 @@ from aiohttp import web
 from warren.errors import AccessRefused, AmqpError, InternalError, NotAllowed, NotFound, ResourceError
 from warren.management.managed import Managed
 from warren.management.replies import Refused, bad_request, missing, refused
-from warren.metadata.commands import Command, Outcome, Reply
+from warren.metadata.commands import INTERNAL_USER, Command, Outcome, Reply
 from warren.metadata.users import User
 from warren.metadata.vhosts import Vhost
 from warren.model.patterns import pattern_error
 from warren.vhost.errand import run
 
 T = TypeVar("T")
+# The user of the request that is being answered.
+ASKER: ContextVar[str] = ContextVar("ASKER", default=INTERNAL_USER)
 
 
 async def propose(node: Managed, command: Command) -> Reply:
     """Have `command` applied; what it refuses is the client's fault."""
-    reply = await node.proposals.propose(command)
+    reply = await node.proposals.propose(command, ASKER.get())
     if reply.outcome is Outcome.REFUSED:
         raise bad_request(reply.text)
     return reply
@@ -28,7 +31,7 @@ async def propose(node: Managed, command: Command) -> Reply:
 
 async def propose_checked(node: Managed, command: Command, *, is_escaped: bool = False) -> None:
     """The same for what RabbitMQ validates as a parameter; it escapes some of its texts for HTML."""
-    reply = await node.proposals.propose(command)
+    reply = await node.proposals.propose(command, ASKER.get())
     if reply.outcome is Outcome.REFUSED:
         raise bad_request(escaped(reply.text) if is_escaped else reply.text)
 

@@ -11,6 +11,9 @@ from warren.wire.table import Value
 
 Json = object
 
+# RabbitMQ's name of the broker itself, where a user is said to have done something.
+INTERNAL_USER = "rmq-internal"
+
 
 class Outcome(Enum):
     """How a command ended."""
@@ -44,6 +47,8 @@ class Meta:
 
     index: int
     now: int
+    # Who asked for it.
+    user: str = INTERNAL_USER
 
 
 class Command:

@@ -54,6 +54,7 @@ C = TypeVar("C", bound=Command)
 V = TypeVar("V", bound=VhostCommand)
 P = TypeVar("P", bound=PermissionCommand)
 Handler = Callable[[Command], Reply]
+Observer = Callable[[Command, Meta, Reply, tuple[Event, ...]], None]
 
 _OF_NO_VHOST = (UserChanged, UserRemoved)
 
@@ -68,6 +69,7 @@ class Metadata:
         "global_parameters",
         "index",
         "is_replaying",
+        "observer",
         "permissions",
         "users",
         "vhosts",
@@ -80,6 +82,8 @@ class Metadata:
         self.index = 0
         # While a log is replayed, nothing goes along with what is deleted: the log says what went along.
         self.is_replaying = False
+        # Told of every command with what became of it, after the listeners; None: nobody.
+        self.observer: Observer | None = None
         self.vhosts = Vhosts(self._events.append)
         self.users = Users(self._events.append)
         self.permissions = Permissions(self._events.append)
@@ -97,6 +101,8 @@ class Metadata:
             for event in self._events if self._listeners else ():
                 for listener in self._listeners_of(event):
                     listener(event)
+            if self.observer is not None:
+                self.observer(command, meta, reply, tuple(self._events))
         finally:
             self._events.clear()
         return reply

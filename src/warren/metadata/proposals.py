@@ -3,15 +3,15 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from warren.metadata.commands import Command, Meta, Reply
+from warren.metadata.commands import INTERNAL_USER, Command, Meta, Reply
 from warren.metadata.machine import Metadata
 
 
 class Proposals(Protocol):
     """Asks that a command be applied on every node; the answer comes once it is on this one."""
 
-    def propose(self, command: Command) -> Awaitable[Reply]:
-        """Have `command` applied, and await its reply."""
+    def propose(self, command: Command, user: str = INTERNAL_USER) -> Awaitable[Reply]:
+        """Have `command` applied for `user`, and await its reply."""
 
 
 class LocalProposals:
@@ -23,10 +23,11 @@ class LocalProposals:
         self._metadata = metadata
         self._now = now
 
-    async def propose(self, command: Command) -> Reply:
+    async def propose(self, command: Command, user: str = INTERNAL_USER) -> Reply:
         """Apply `command` and return its reply."""
-        return self.apply(command)
+        return self.apply(command, user)
 
-    def apply(self, command: Command) -> Reply:
+    def apply(self, command: Command, user: str = INTERNAL_USER) -> Reply:
         """The same for who has no coroutine to await in, as at start."""
-        return self._metadata.apply(command, Meta(index=self._metadata.index + 1, now=self._now()))
+        meta = Meta(index=self._metadata.index + 1, now=self._now(), user=user)
+        return self._metadata.apply(command, meta)

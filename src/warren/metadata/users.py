@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from warren.metadata import validation
 from warren.metadata.commands import (
     DONE,
+    EXISTING,
     MISSING,
     Json,
     Outcome,
@@ -63,8 +64,8 @@ class Users:
     def put(self, command: PutUser) -> Reply:
         """Create a user, or replace all but the limits that are not given."""
         limits = command.limits
+        known = self.by_name.get(command.name)
         if limits is None:
-            known = self.by_name.get(command.name)
             limits = known.limits if known is not None else {}
         refusal = _refusal(limits)
         if refusal is not None:
@@ -78,7 +79,7 @@ class Users:
                 limits=limits,
             )
         )
-        return DONE
+        return DONE if known is None else EXISTING
 
     def remove(self, command: RemoveUser) -> Reply:
         """Remove a user; the permissions are the machine's to remove."""

@@ -1,7 +1,7 @@
 """Values as Erlang's `~p` prints them, because RabbitMQ's texts quote them so."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from warren.wire.erlang import octets_printed
@@ -13,13 +13,15 @@ _PLAIN_ATOM = re.compile("[a-z][a-zA-Z0-9_@]*")
 def printed_value(value: Value) -> str:
     """A field-table value; a table inside it is a list of `{key,type,value}`."""
     if isinstance(value, dict):
-        entries = (
-            f"{{{_string(key)},{type_name(item)},{printed_value(item)}}}" for key, item in value.items()
-        )
-        return "[" + ",".join(entries) + "]"
+        return "[" + ",".join(printed_entry(key, item) for key, item in value.items()) + "]"
     if isinstance(value, list | tuple):
         return "[" + ",".join(f"{{{type_name(item)},{printed_value(item)}}}" for item in value) + "]"
     return "undefined" if value is None else _scalar(value)
+
+
+def printed_entry(key: str, value: Value) -> str:
+    """One entry of a field table: `{<<"x-max-length">>,signedint,5}`."""
+    return f"{{{_string(key)},{type_name(value)},{printed_value(value)}}}"
 
 
 def printed_json(value: object) -> str:
@@ -34,6 +36,11 @@ def printed_json(value: object) -> str:
 def printed_pairs(pairs: Mapping[str, object]) -> str:
     """A JSON object as a list of pairs: `[{<<"nonsense">>,1}]`."""
     return "[" + ",".join(f"{{{_string(key)},{printed_json(value)}}}" for key, value in pairs.items()) + "]"
+
+
+def printed_description(description: str, tags: Sequence[str]) -> str:
+    """What describes a virtual host, as a map: `#{description => <<"d">>,tags => [a,b]}`."""
+    return f"#{{description => {_string(description)},tags => [{','.join(map(printed_atom, tags))}]}}"
 
 
 def printed_atom(name: str) -> str:

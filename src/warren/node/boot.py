@@ -119,7 +119,7 @@ class Node:
         self.broker = Broker(config, self._clock, _node_name(), journaling=self._journaling, fail=self._fail)
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
-        alarms = Alarms(self.broker.server.block)
+        alarms = Alarms(self.broker.server.block, self.broker.server.announcer.alarm)
         self._monitors = _monitors(alarms, self._clock, self._folder, self.broker.tree.press)
         server = self.broker.server
         figures = Figures(server, alarms)

@@ -10,7 +10,7 @@ from warren.access.authenticate import AuthenticationSettings, AuthenticationWor
 from warren.access.passwords import SALT_SIZE, hash_password
 from warren.access.penalties import PenaltySettings
 from warren.limits import PASSWORD_THREADS, PASSWORDS_WAITING_MAX
-from warren.metadata.commands import Bind, Command, Outcome
+from warren.metadata.commands import INTERNAL_USER, Bind, Command, DeclareExchange, Outcome
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DefinitionsError, imported
 from warren.metadata.events import Event, UserRemoved, VhostAdded, VhostRemoved
@@ -19,6 +19,7 @@ from warren.metadata.parameters import CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
 from warren.metadata.users import PasswordHash
 from warren.node import settings
+from warren.node.auditing import Auditing
 from warren.node.config import Config
 from warren.node.journaling import Journaling
 from warren.node.listening import in_order
@@ -30,6 +31,7 @@ from warren.runtime.labour import Labour
 from warren.runtime.randomness import random_octets
 from warren.runtime.timers import wait
 from warren.runtime.turns import Turns
+from warren.session.announcing import EXCHANGE
 from warren.session.gate import Gate
 from warren.session.greeting import server_properties
 from warren.session.handshake import HandshakeSettings
@@ -76,8 +78,9 @@ class Broker:
         self.server = Server(
             Gate(self.metadata, self._authenticator(), lambda: self.server, logger.warning),
             self._session_settings(),
-            World(random_octets=random_octets, later=self._turns.later, report=_report),
+            World(random_octets=random_octets, later=self._turns.later, report=_report, node_name=name),
         )
+        self.server.announcer.begin(clock.now())
         self.tree = Tree(
             TreeWorld(
                 metadata=self.metadata,
@@ -107,8 +110,22 @@ class Broker:
         for file in files or ():
             self._apply(f"definitions file {str(file)!r}", self._read_definitions(file))
             logger.info("definitions imported from %s", file)
+        self._make_event_exchange()
         if self._journaling is not None:
             self._journaling.journal.begin()
+        # What was there before is no news.
+        Auditing(self.metadata, self.server.announcer)
+
+    def _make_event_exchange(self) -> None:
+        """What RabbitMQ's plug-in makes, in the virtual host that is chosen for it, if that exists."""
+        vhost = self._config.get(settings.EVENT_VHOST)
+        if self.metadata.vhost(vhost) is not None:
+            self._local.apply(
+                DeclareExchange(
+                    vhost=vhost, name=EXCHANGE, type="topic", durable=True, internal=True,
+                    user=INTERNAL_USER,
+                )
+            )  # fmt: skip
 
     def hash_password(self, password: str) -> PasswordHash:
         """The hash to keep for `password`, as configured; takes its time."""
@@ -164,6 +181,7 @@ class Broker:
             ),
             message_size_max=config.get(settings.MESSAGE_SIZE),
             consumer_timeout_ms=config.get(settings.CONSUMER_TIMEOUT),
+            event_vhost=config.get(settings.EVENT_VHOST),
         )
 
     async def open_storage(self, folder: Path) -> None:

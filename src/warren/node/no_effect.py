@@ -36,7 +36,7 @@ NAMES = (
     "management.rates_mode", "management.sample_retention_policies", "management.ssl", "management.tcp",
     "management.uaa_client_id", "management.uaa_location", "prometheus.path", "prometheus.ssl",
     "prometheus.tcp", "prometheus.return_per_object_metrics",
-    "prometheus.filter_aggregated_queue_metrics_pattern", "event_exchange", "deprecated_features",
+    "prometheus.filter_aggregated_queue_metrics_pattern", "deprecated_features",
     "definitions.hashing", "definitions.https", "definitions.tls", "definitions.skip_if_unchanged",
     # Passwords and other ways to log in.
     "credential_validator", "auth_backends", "auth_cache", "auth_http",

@@ -173,6 +173,14 @@ LOG_FILE = Setting("log.file", "", text, "lines go to this file too; false for n
 LOG_FILE_LEVEL = Setting("log.file.level", "", choice(_LEVELS), "the least that goes there")
 LOG_DIRECTORY = Setting("log.dir", "", text, "where that file is")
 
+# --- events ---------------------------------------------------------------------------------
+EVENT_VHOST = Setting(
+    "event_exchange.vhost", "/", text, "where the exchange amq.rabbitmq.event is made when the node starts"
+)
+EVENT_PROTOCOL = Setting(
+    "event_exchange.protocol", "amqp_0_9_1", choice({"amqp_0_9_1": "amqp_0_9_1"}), "what events look like"
+)
+
 # --- alarms -----------------------------------------------------------------------------------
 MEMORY_RELATIVE = Setting(
     "vm_memory_high_watermark.relative", 0.4, fraction, "share of memory above which publishers wait"

@@ -25,7 +25,7 @@ from warren.limits import (
     VHOST_WINDOW_MS,
 )
 from warren.management.managed import VhostView
-from warren.metadata.commands import Command, PutVhost, Reply
+from warren.metadata.commands import INTERNAL_USER, Command, PutVhost, Reply
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.node.expiry import VhostExpiry
@@ -174,9 +174,9 @@ class Creation:
         self._proposals = proposals
         self._tree = tree
 
-    async def propose(self, command: Command) -> Reply:
+    async def propose(self, command: Command, user: str = INTERNAL_USER) -> Reply:
         """Have `command` applied, and what it makes live."""
-        reply = await self._proposals.propose(command)
+        reply = await self._proposals.propose(command, user)
         if isinstance(command, PutVhost):
             await self._tree.begun(command.name)
         return reply

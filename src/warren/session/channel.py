@@ -189,6 +189,7 @@ class Channel:
         """The connection ends, and the channel with it: what still waits for an answer is given up."""
         self.is_closed = True
         self.release()
+        self.subscriber.tell_closed()
 
     def _obey(self, reader: FrameReader) -> None:
         try:

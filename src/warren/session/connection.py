@@ -32,7 +32,6 @@ from warren.session.subscriber import Subscriber
 from warren.session.throttle import Throttle
 from warren.session.wake import Wake
 from warren.vhost.errand import run
-from warren.vhost.requester import Owner
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
 from warren.wire.erlang import frame_octets
@@ -91,7 +90,7 @@ class Connection:
         self.domain: Domain | None = None
         self.login: Login | None = None
         # What its exclusive queues belong to.
-        self.owner = Owner(server.next_id())
+        self.owner = server.next_owner()
         self._now = now
         self._vhost: VirtualHost = None  # type: ignore[assignment]
         self._is_open = False
@@ -455,6 +454,7 @@ class Connection:
         return channel
 
     def _forget(self, channel: Channel) -> None:
+        channel.subscriber.tell_closed()
         self._channels.pop(channel.number, None)
         self._channel = None
         self.server.channels_closed(self, 1)

@@ -6,8 +6,9 @@ from typing import Protocol
 
 from warren.access.authenticate import Authenticator
 from warren.access.authorize import check_vhost
-from warren.errors import AmqpError, InternalError, NotAllowed
+from warren.errors import AmqpError, InternalError, LoginRefused, NotAllowed
 from warren.metadata.machine import Metadata
+from warren.session.announcing import Announcer
 from warren.session.peer import Peer
 
 _CONNECTIONS_LIMIT = "max-connections"
@@ -27,6 +28,10 @@ class Attempts:
 
 class Counts(Protocol):
     """How many connections are open, and what may be connected to."""
+
+    @property
+    def announcer(self) -> Announcer:
+        """Who tells of logins."""
 
     def connections_of(self, user: str) -> int:
         """Those of `user`."""
@@ -75,9 +80,14 @@ class Gate:
         try:
             name = await self._authenticator.authenticate(mechanism, response, peer)
             attempts.succeeded += 1
+            if protocol == _AMQP:
+                self._counts().announcer.authenticated(name, mechanism, peer)
             return name
         except AmqpError as error:
             attempts.failed += 1
+            if protocol == _AMQP and isinstance(error, LoginRefused):
+                text = f"user '{error.user}' - invalid credentials"
+                self._counts().announcer.authenticated(error.user, mechanism, peer, error=text)
             self._report(f"{mechanism} login refused for {peer.name}: {error.name.lower()}")
             raise
 

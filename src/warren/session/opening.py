@@ -6,10 +6,10 @@ from warren.errors import NotAllowed
 from warren.session.channel import Channel, ChannelParts
 from warren.session.consuming import ConsumeContext, Consuming
 from warren.session.declarations import Declarations
+from warren.session.origin import Origin
 from warren.session.publisher import Publisher
 from warren.session.publishing import PublishRules
 from warren.session.subscriber import Subscriber
-from warren.session.tracing import Origin
 from warren.vhost.requester import Requester
 
 if TYPE_CHECKING:
@@ -39,7 +39,11 @@ def open_channel(connection: "Connection", number: int) -> Channel:
         check_timeouts=connection.check_timeouts,
     )
     publisher = Publisher(vhost, outbox, number, rules.admit)
-    publisher.origin = subscriber.origin = Origin(connection.peer, number, login.user)
+    server = connection.server
+    origin = Origin(connection.peer, number, login.user, server.announcer)
+    origin.pid = (connection.owner.serial, server.channels_opened_count + 1)
+    origin.channel_opened(vhost.name)
+    publisher.origin = subscriber.origin = origin
     parts = ChannelParts(
         host=vhost,
         outbox=outbox,

@@ -7,8 +7,8 @@ from warren.model.confirmation import Confirmation
 from warren.model.message import BODY_END, Message
 from warren.queues.queue import REFUSED
 from warren.session.domain import Domain
+from warren.session.origin import Origin
 from warren.session.publishing import PublishRules
-from warren.session.tracing import Origin
 from warren.vhost.vhost import ROUTED
 from warren.wire.properties import BasicProperties
 

@@ -25,8 +25,9 @@ from warren.routing.copies import has_copies
 from warren.routing.exchange import BY_CHANCE, BY_KEY
 from warren.routing.router import Route
 from warren.session.confirms import Confirms
+from warren.session.origin import Origin
 from warren.session.outbox import Outbox
-from warren.session.tracing import Origin, Tracer
+from warren.session.tracing import Tracer
 from warren.session.transaction import Transaction
 from warren.vhost.vhost import UNROUTED, VirtualHost, without_bcc
 from warren.wire.erlang import octets_written

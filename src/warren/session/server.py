@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warren import limits
+from warren.session.announcing import Announcer
 from warren.session.gate import Gate
 from warren.session.handshake import HandshakeSettings, Offer
 from warren.session.throttle import HeldTotal
 from warren.vhost.errand import Later
+from warren.vhost.requester import Owner
 
 if TYPE_CHECKING:
     from warren.session.connection import Connection
@@ -23,16 +25,18 @@ class SessionSettings:
     message_size_max: int = limits.MESSAGE_SIZE_MAX
     # How long a delivery may be unsettled before its consumer is cancelled; None is for ever.
     consumer_timeout_ms: int | None = limits.CONSUMER_TIMEOUT_MS
+    # The virtual host in which what happens is announced.
+    event_vhost: str = "/"
 
 
 class Server:
     """The broker, as a connection sees it."""
 
     __slots__ = (
-        "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "blocked_reason",
-        "channels_closed_count", "channels_opened_count", "connections", "connections_closed_count",
-        "connections_opened_count", "domains", "gate", "held", "later", "moved", "offer", "random_octets",
-        "report", "settings",
+        "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "announcer",
+        "blocked_reason", "channels_closed_count", "channels_opened_count", "connections",
+        "connections_closed_count", "connections_opened_count", "domains", "gate", "held", "later",
+        "moved", "offer", "random_octets", "report", "settings",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, settings: SessionSettings, world: "World") -> None:
@@ -41,6 +45,7 @@ class Server:
         self.offer = Offer(settings.handshake)
         # The virtual hosts that are alive, by name.
         self.domains: dict[str, Domain] = {}
+        self.announcer = Announcer(self.domains, settings.event_vhost, world.later, node_name=world.node_name)
         self.random_octets = world.random_octets
         self.later = world.later
         self.report = world.report
@@ -62,10 +67,10 @@ class Server:
         self._connections_of_user: dict[str, int] = {}
         self._connections_of_vhost: dict[str, int] = {}
 
-    def next_id(self) -> str:
-        """A name that no connection had since the start."""
+    def next_owner(self) -> Owner:
+        """What the exclusive queues of one more connection belong to."""
         self._serial += 1
-        return f"connection {self._serial}"
+        return Owner(f"connection {self._serial}", self._serial)
 
     def block(self, reason: str) -> None:
         """Hold every publisher up (a memory or disk alarm); an empty `reason` lets them go on."""
@@ -80,6 +85,7 @@ class Server:
         user, vhost = _whereabouts(connection)
         _count(self._connections_of_user, user, 1)
         _count(self._connections_of_vhost, vhost, 1)
+        self.announcer.opened(connection)
 
     def closed(self, connection: "Connection") -> None:
         """`connection` was open, and is not any more."""
@@ -90,6 +96,7 @@ class Server:
         user, vhost = _whereabouts(connection)
         _count(self._connections_of_user, user, -1)
         _count(self._connections_of_vhost, vhost, -1)
+        self.announcer.closed(connection)
 
     def count_octets(self, connection: "Connection") -> None:
         """Add what `connection` has received and sent since this was called to what its virtual host has."""
@@ -139,6 +146,7 @@ class World:
 
     random_octets: Callable[[int], bytes]
     later: Later
+    node_name: str
     # Told what went wrong that nobody expected, in one line.
     report: Callable[[str], None]
 

@@ -9,8 +9,10 @@ from warren.model.counters import Counters
 from warren.model.message import Message
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Consumer, Delivery, Queue, QueueHost
+from warren.session.announcing import printed
+from warren.session.origin import Origin
 from warren.session.outbox import Outbox
-from warren.session.tracing import Origin, Tracer
+from warren.session.tracing import Tracer
 from warren.session.unacked import Unacked
 from warren.vhost.vhost import VirtualHost
 from warren.wire.methods import BasicCancel
@@ -72,6 +74,14 @@ class Subscriber(Counters):
         """Start `consumer`, which `queue` has nothing against."""
         consumer.start(queue, self.prefetch)
         self._consumers[consumer.tag] = consumer
+        if self.origin is not None and self.origin.is_heard():
+            more = {
+                "arguments": printed(consumer.arguments),
+                "prefetch_count": consumer.prefetch,
+                "ack_required": not consumer.no_ack,
+                "exclusive": consumer.is_exclusive,
+            }
+            self.origin.consumes("consumer.created", queue.vhost_name, queue.name, consumer.tag, more=more)
         queue.add_consumer(consumer)
 
     def check_tag(self, tag: str) -> None:
@@ -83,11 +93,15 @@ class Subscriber(Counters):
         """End a consumer; what it has unsettled stays. An unknown tag is no error."""
         consumer = self._consumers.pop(tag, None)
         if consumer is not None:
+            self._tell_gone(consumer)
             consumer.queue.remove_consumer(consumer)
 
     def forget(self, consumer: "Subscription") -> None:
         """The queue ended `consumer`: tell the client, if it wants to know (consumer_cancel_notify)."""
-        if self._consumers.pop(consumer.tag, None) is None or not self._sends_cancel:
+        if self._consumers.pop(consumer.tag, None) is None:
+            return
+        self._tell_gone(consumer)
+        if not self._sends_cancel:
             return
         if self._held_cancels is None:
             self.outbox.method(self.channel_number, BasicCancel(consumer.tag, True))
@@ -266,6 +280,16 @@ class Subscriber(Counters):
     def _has_room(self) -> bool:
         """True if the channel's own limit, if there is one, lets its consumers have one more."""
         return not self.prefetch_max or self.unacked.count - self._got_count < self.prefetch_max
+
+    def tell_closed(self) -> None:
+        """Have it known that the channel is gone."""
+        if self.origin is not None:
+            self.origin.channel_closed()
+
+    def _tell_gone(self, consumer: "Subscription") -> None:
+        if self.origin is not None and consumer.queue is not None:
+            queue = consumer.queue
+            self.origin.consumes("consumer.deleted", queue.vhost_name, queue.name, consumer.tag)
 
     def _trace(self, queue: ClassicQueue | None, message: Message, is_redelivered: bool) -> None:
         """Have it known that `message` was sent; that of a direct reply is no queue's, and is not traced."""

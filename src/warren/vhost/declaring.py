@@ -18,7 +18,14 @@ from warren.errors import (
     ResourceLocked,
 )
 from warren.limits import REMOVED_PER_TURN
-from warren.metadata.commands import DeclareQueue, DeleteExclusiveQueues, DeleteQueue, Outcome, PauseQueue
+from warren.metadata.commands import (
+    INTERNAL_USER,
+    DeclareQueue,
+    DeleteExclusiveQueues,
+    DeleteQueue,
+    Outcome,
+    PauseQueue,
+)
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
@@ -86,7 +93,7 @@ class Declaring(Generic[Q]):
             raise PreconditionFailed(f"{queue} not empty")
         if method.if_unused and not live.is_unused:
             raise PreconditionFailed(f"{queue} in use")
-        return await self.remove_queue(queue.name)
+        return await self.remove_queue(queue.name, requester.user)
 
     async def purge_queue(self, requester: Requester, method: methods.QueuePurge) -> int:
         """Forget what is ready in a queue; answers how many messages that were."""
@@ -95,7 +102,8 @@ class Declaring(Generic[Q]):
     async def pause_queue(self, requester: Requester, name: str, *, is_paused: bool) -> bool:
         """Have a queue hand nothing out, or hand out again; False if it was so already."""
         self.configurable_queue(requester, name)
-        reply = await self._proposals.propose(PauseQueue(vhost=self._vhost, name=name, is_paused=is_paused))
+        command = PauseQueue(vhost=self._vhost, name=name, is_paused=is_paused)
+        reply = await self._proposals.propose(command, requester.user)
         if reply.outcome is Outcome.MISSING:
             raise missing(self._name(name))
         return reply.outcome is Outcome.DONE
@@ -105,13 +113,13 @@ class Declaring(Generic[Q]):
         requester.authorizer.check_configure(self._name(name))
         return self._live(requester, name)
 
-    async def remove_queue(self, name: str) -> int:
+    async def remove_queue(self, name: str, user: str = INTERNAL_USER) -> int:
         """Delete a queue without asking: it has expired, or lost its last consumer."""
         live = self._topology.queues.get(name)
         if live is None:
             return 0
         count = live.message_count
-        await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=name))
+        await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=name), user)
         return count
 
     async def remove_exclusive(self, owner: Owner) -> None:
@@ -168,7 +176,7 @@ class Declaring(Generic[Q]):
                 live.touch()
                 return _state(queue.name, live)
             check_declared(vhost, command, requester)
-            reply = await self._proposals.propose(command)
+            reply = await self._proposals.propose(command, requester.user)
             if reply.outcome is Outcome.DONE:
                 return QueueState(queue.name, 0, 0)
             if reply.outcome is not Outcome.EXISTING:

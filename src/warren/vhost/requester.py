@@ -8,11 +8,13 @@ from warren.model.names import stripped
 class Owner:
     """One connection, as its exclusive queues know it."""
 
-    __slots__ = ("has_declared", "name")
+    __slots__ = ("has_declared", "name", "serial")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, serial: int = 0) -> None:
         # Unique among all connections there ever were.
         self.name = name
+        # The number in it.
+        self.serial = serial
         # True if an exclusive queue was asked for, which may be there, or be on its way.
         self.has_declared = False
 

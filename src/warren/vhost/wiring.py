@@ -63,7 +63,7 @@ class Wiring(Generic[Q]):
                 check_redeclared(exchange, record, command)
                 return
             check_declared(command, requester)
-            reply = await self._proposals.propose(command)
+            reply = await self._proposals.propose(command, requester.user)
             if reply.outcome is Outcome.DONE:
                 return
             if reply.outcome is not Outcome.EXISTING:
@@ -78,7 +78,7 @@ class Wiring(Generic[Q]):
             raise AccessRefused(f"deletion of system {exchange} not allowed")
         requester.authorizer.check_configure(exchange)
         command = DeleteExchange(vhost=self._vhost, name=exchange.name, if_unused=method.if_unused)
-        reply = await self._proposals.propose(command)
+        reply = await self._proposals.propose(command, requester.user)
         if reply.outcome is Outcome.REFUSED:
             raise PreconditionFailed(f"{exchange} in use")
 
@@ -114,7 +114,7 @@ class Wiring(Generic[Q]):
             if command.destination not in self._router.exchanges:
                 raise NotFound(f"no {ExchangeName(self._vhost, command.destination)}")
             source.validate_binding(command.routing_key, command.arguments)
-        reply = await self._proposals.propose(command)
+        reply = await self._proposals.propose(command, requester.user)
         if reply.outcome is Outcome.MISSING:
             raise NotFound(f"no {_destination(command)}")
 
@@ -125,7 +125,7 @@ class Wiring(Generic[Q]):
             record = records.queues.get(command.destination)
             if record is not None and self._is_bound(records, command):
                 check_owner(QueueName(self._vhost, command.destination), record, requester)
-        await self._proposals.propose(command)
+        await self._proposals.propose(command, requester.user)
 
     def _of_queue(
         self, make: type[B], requester: Requester, method: methods.QueueBind | methods.QueueUnbind

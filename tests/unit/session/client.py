@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from warren.errors import InternalError
-from warren.metadata.commands import Command, PutUser, PutVhost, Reply, SetPermissions
+from warren.metadata.commands import INTERNAL_USER, Command, PutUser, PutVhost, Reply, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.session.connection import Connection
@@ -129,14 +129,14 @@ class SlowProposals:
         self.is_slow = False
         self.is_failing = False
 
-    async def propose(self, command: Command) -> Reply:
+    async def propose(self, command: Command, user: str = INTERNAL_USER) -> Reply:
         if self.is_failing:
             raise InternalError("the disk has failed")
         if self.is_slow:
             answer = Answer()
             self.waiting.append(answer)
             await answer
-        return self._local.apply(command)
+        return self._local.apply(command, user)
 
     def apply(self, command: Command) -> Reply:
         return self._local.apply(command)
@@ -162,7 +162,7 @@ class Broker:
         ):
             self.proposals.apply(command)
         handshake = HandshakeSettings(server_properties={})
-        world = World(random_octets=bytes, later=self.turns.append, report=self.reports.append)
+        world = World(random_octets=bytes, later=self.turns.append, report=self.reports.append, node_name="n")
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake, **settings), world)
         # What is to be done after a while: milliseconds, and what.
         self.later: list[tuple[int, Callable[[], None]]] = []

@@ -10,6 +10,7 @@ from warren.metadata.commands import PutVhost, SetUserLimits, SetVhostLimits
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
+from warren.session.announcing import Announcer
 from warren.session.gate import Gate
 from warren.session.peer import Peer
 
@@ -38,6 +39,10 @@ class Entrance:
         self.reports: list[str] = []
         authenticator = Authenticator(self.metadata, AuthenticationSettings(), Imagined().world())
         self.gate = Gate(self.metadata, authenticator, lambda: self, self.reports.append)
+
+    @property
+    def announcer(self) -> Announcer:
+        return Announcer({}, "/", lambda _: None, node_name="n")
 
     def connections_of(self, user: str) -> int:
         return sum(place[0] == user for place in self.places)

@@ -10,14 +10,16 @@ from warren.metadata.commands import DeclareExchange, DeclareQueue, SetPermissio
 from warren.model.confirmation import Confirmation
 from warren.model.message import Message, encode_address
 from warren.queues.queue import ACCEPTED
+from warren.session.announcing import Announcer
 from warren.session.domain import Domain
+from warren.session.origin import Origin
 from warren.session.peer import Peer
 from warren.session.publication import Unsafe, composed, publish
-from warren.session.tracing import Origin
 from warren.vhost.errand import run
 from warren.wire.properties import BasicProperties
 
-ORIGIN = Origin(Peer(host="h", port=1, server_host="s", server_port=2), 1, "guest")
+NOBODY = Announcer({}, "/", lambda _: None, node_name="n")
+ORIGIN = Origin(Peer(host="h", port=1, server_host="s", server_port=2), 1, "guest", NOBODY)
 
 
 class Publishing:

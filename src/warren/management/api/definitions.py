@@ -16,7 +16,7 @@ from warren.limits import HTTP_BODY_SIZE_MAX, IMPORTED_AT_ONCE, LISTED_PER_TURN
 from warren.management.bodies import decode, read_octets
 from warren.management.describing import described
 from warren.management.managed import Managed
-from warren.management.proposing import vhost_of
+from warren.management.proposing import ASKER, vhost_of
 from warren.management.replies import Refused, bad_request, done, encoded, reply_in_parts
 from warren.metadata.commands import (
     Bind,
@@ -96,7 +96,8 @@ async def _import(request: web.Request, node: Managed, vhost: str | None) -> web
         logger.warning("definitions: left out: %s", text)
     for together in _in_order(found.commands):
         replies = await asyncio.gather(
-            *(node.proposals.propose(command) for command in together), return_exceptions=True
+            *(node.proposals.propose(command, ASKER.get()) for command in together),
+            return_exceptions=True,
         )
         for command, answer in zip(together, replies, strict=True):
             if isinstance(answer, BaseException):

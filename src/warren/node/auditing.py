@@ -1,0 +1,42 @@
+"""Who changed what, with which result: events for whoever is bound to them, and lines of the audit log.
+
+What applications make and remove all the time, queues and bindings, is logged at debug level only.
+"""
+
+import logging
+
+from warren.metadata.commands import Command, Meta, Outcome, Reply
+from warren.metadata.events import Event
+from warren.metadata.machine import Metadata
+from warren.session.announcing import Announcer
+from warren.session.changes import Changes, is_of_topology
+
+# The values of parameters hold addresses with passwords in them.
+_SECRET = ("value",)
+
+logger = logging.getLogger("warren.audit")
+
+
+class Auditing:
+    """Hears of every command that was applied."""
+
+    def __init__(self, metadata: Metadata, announcer: Announcer) -> None:
+        self._announcer = announcer
+        self._changes = Changes(metadata, announcer)
+        metadata.observer = self.observe
+
+    def observe(self, command: Command, meta: Meta, reply: Reply, events: tuple[Event, ...]) -> None:
+        """Tell of `command`, which `meta.user` has asked for."""
+        level = logging.DEBUG if is_of_topology(command) else logging.INFO
+        is_logged = logger.isEnabledFor(level)
+        is_heard = self._announcer.is_heard()
+        if not (is_logged or is_heard):
+            return
+        if reply.outcome is Outcome.REFUSED:
+            logger.log(level, "user '%s': %s refused: %s", meta.user, type(command).__name__, reply.text)
+        for key, facts in self._changes.told(command, reply, events):
+            if is_heard:
+                self._announcer.announce(key, meta.user, facts)
+            if is_logged:
+                said = ", ".join(f"{name} {facts[name]!r}" for name in facts if name not in _SECRET)
+                logger.log(level, "user '%s': %s: %s", meta.user, key, said)

@@ -1,0 +1,162 @@
+"""Events: what happens in the broker, as messages on the exchange `amq.rabbitmq.event` of one virtual host.
+
+Routing keys and headers are those of RabbitMQ's event exchange. Whoever has something to announce asks first
+whether anybody hears it: while nothing is bound to the exchange, an event costs that question.
+"""
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from warren.model.message import BODY_END, Message
+from warren.model.terms import printed_entry
+from warren.session.peer import Peer
+from warren.vhost.errand import Later
+from warren.vhost.feed import Feed
+from warren.vhost.vhost import VirtualHost
+from warren.wire.properties import BasicProperties
+from warren.wire.table import Table, Value
+
+if TYPE_CHECKING:
+    from warren.session.connection import Connection
+    from warren.session.domain import Domain
+
+EXCHANGE = "amq.rabbitmq.event"
+
+_PERSISTENT = 2
+_PROTOCOL = "{0,9,1}"
+
+
+class Announcer:
+    """Publishes events, if anybody hears them."""
+
+    __slots__ = ("_feed", "_run", "node_name")
+
+    def __init__(self, domains: "Mapping[str, Domain]", vhost: str, later: Later, *, node_name: str) -> None:
+        def find() -> VirtualHost | None:
+            domain = domains.get(vhost)
+            return None if domain is None else domain.vhost
+
+        self._feed = Feed(EXCHANGE, find, later)
+        self.node_name = node_name
+        # Tells the names of this run of the node from those of others.
+        self._run = 0
+
+    def begin(self, now: int) -> None:
+        """The node starts `now`."""
+        self._run = now // 1000
+
+    def is_heard(self) -> bool:
+        """Whether anybody is told of anything."""
+        return self._feed.is_heard()
+
+    def announce(self, key: str, user: str | None, facts: Mapping[str, Value]) -> None:
+        """This has happened; `user` has done it, unless it is nobody's doing."""
+        whose = {} if user is None else {"user_who_performed_action": user}
+
+        def make(now: int) -> Message:
+            headers: Table = {**whose, **facts, "timestamp_in_ms": now}
+            properties = BasicProperties(delivery_mode=_PERSISTENT, timestamp=now // 1000, headers=headers)
+            return self._feed.composed(key, properties, BODY_END, now)
+
+        self._feed.add(make)
+
+    def pid(self, connection: int, channel: int = 0) -> str:
+        """What stands where RabbitMQ has a process: a connection's, or with another number a channel's."""
+        return f"<{self.node_name}.{self._run}.{connection}.{channel}>"
+
+    def opened(self, connection: "Connection") -> None:
+        """`connection` is open."""
+        if self.is_heard():
+            login, peer = connection.login, connection.peer
+            assert login is not None
+            assert connection.domain is not None
+            facts = {
+                "node": self.node_name,
+                "connected_at": connection.connected_at,
+                "client_properties": printed(login.client_properties),
+                "channel_max": login.channels_max,
+                "frame_max": connection.outbox.frame_size_max,
+                "timeout": login.heartbeat_s,
+                "vhost": connection.domain.vhost.name,
+                "user": login.user,
+                "protocol": _PROTOCOL,
+                "ssl_hash": "",
+                "ssl_cipher": peer.tls_cipher,
+                "ssl_key_exchange": "",
+                "ssl_protocol": peer.tls_protocol,
+                "auth_mechanism": login.mechanism,
+                "peer_cert_validity": "",
+                "peer_cert_issuer": "",
+                "peer_cert_subject": "",
+                "ssl": peer.is_tls,
+                "peer_host": printed_host(peer.host),
+                "host": printed_host(peer.server_host),
+                "peer_port": peer.port,
+                "port": peer.server_port,
+                "name": peer.name,
+                "pid": self.pid(connection.owner.serial),
+                "type": "network",
+            }
+            self.announce("connection.created", login.user, facts | _given_name(login.client_properties))
+
+    def closed(self, connection: "Connection") -> None:
+        """`connection` was open, and is not any more."""
+        if self.is_heard():
+            assert connection.login is not None
+            client = connection.login.client_properties
+            facts = {
+                "client_properties": printed(client),
+                "node": self.node_name,
+                "pid": self.pid(connection.owner.serial),
+                "name": connection.peer.name,
+            }
+            self.announce("connection.closed", None, facts | _given_name(client))
+
+    def authenticated(self, user: str, mechanism: str, peer: Peer, *, error: str = "") -> None:
+        """Somebody who claims to be `user` is let in, or is not because of `error`."""
+        if not self.is_heard():
+            return
+        facts: Table = {
+            "ssl": peer.is_tls,
+            "auth_mechanism": mechanism,
+            "protocol": _PROTOCOL,
+            "peer_port": peer.port,
+            "peer_host": printed_host(peer.host),
+            "connection_name": peer.name,
+            "host": printed_host(peer.server_host),
+            "name": user,
+            "connection_type": "network",
+        }
+        if error:
+            # A string of Erlang's: its characters, one by one.
+            self.announce("user.authentication.failure", None, {"error": [ord(c) for c in error], **facts})
+        else:
+            self.announce("user.authentication.success", None, facts)
+
+    def alarm(self, source: str, *, is_set: bool) -> None:
+        """The alarm of `source` was set or cleared."""
+        if self.is_heard():
+            key = "alarm.set" if is_set else "alarm.cleared"
+            self.announce(key, None, {"node": self.node_name, "source": source})
+
+
+def printed(table: Mapping[str, Value]) -> list[str]:
+    """A table as RabbitMQ puts it into an event: each entry as Erlang prints it."""
+    return [printed_entry(key, value) for key, value in table.items()]
+
+
+def printed_host(host: str) -> str:
+    """An address as Erlang has it: {127,0,0,1}."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.version == 4:
+        return "{" + host.replace(".", ",") + "}"
+    return "{" + ",".join(str(int(part, 16)) for part in address.exploded.split(":")) + "}"
+
+
+def _given_name(client: Mapping[str, object]) -> Table:
+    name = client.get("connection_name")
+    return {"user_provided_name": name} if isinstance(name, str) else {}

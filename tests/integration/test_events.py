@@ -1,0 +1,129 @@
+"""Events from outside: a consumer of `amq.rabbitmq.event` hears what others do, and who did it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pika
+import pika.exceptions
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.api import Client
+from tests.integration.process import Broker, broker
+
+EXCHANGE = "amq.rabbitmq.event"
+HEARD_S = 10
+
+
+class Listener:
+    """Somebody who is bound to all events."""
+
+    def __init__(self, channel: BlockingChannel) -> None:
+        self._channel = channel
+        self._queue = channel.queue_declare("", exclusive=True).method.queue
+        channel.queue_bind(self._queue, EXCHANGE, "#")
+        self.until("binding.created")
+
+    def until(self, key: str) -> list[tuple[str, dict[str, Any]]]:
+        """What is heard up to an event with `key`, which must come."""
+        found = []
+        for method, properties, body in self._channel.consume(
+            self._queue, auto_ack=True, inactivity_timeout=HEARD_S
+        ):
+            assert method is not None, found
+            assert (body, properties.delivery_mode) == (b"", 2)
+            assert properties.headers["timestamp_in_ms"] // 1000 == properties.timestamp
+            found.append((method.routing_key, properties.headers))
+            if method.routing_key == key:
+                break
+        self._channel.cancel()
+        return found
+
+
+@contextmanager
+def connected(node: Broker, **more: Any) -> Iterator[pika.BlockingConnection]:
+    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port, **more))
+    yield connection
+    if connection.is_open:
+        connection.close()
+
+
+@pytest.fixture
+def listener(node: Broker) -> Iterator[Listener]:
+    with connected(node) as connection:
+        yield Listener(connection.channel())
+
+
+def keys(found: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    # The listener's own consumers are events as well.
+    return [key for key, _ in found if not key.startswith("consumer.")]
+
+
+def test_a_client_is_heard_of_from_its_login_to_its_end(node: Broker, listener: Listener) -> None:
+    with connected(node, client_properties={"connection_name": "app"}) as connection:
+        channel = connection.channel()
+        channel.queue_declare("heard", arguments={"x-max-length": 5})
+        channel.queue_delete("heard")
+    found = listener.until("connection.closed")
+    assert keys(found) == [
+        "user.authentication.success", "connection.created", "channel.created", "queue.created",
+        "queue.deleted", "channel.closed", "connection.closed",
+    ]  # fmt: skip
+    by_key = dict(found)
+    created = by_key["connection.created"]
+    assert (created["user_provided_name"], created["user"], created["protocol"]) == (
+        "app",
+        "guest",
+        "{0,9,1}",
+    )
+    assert by_key["channel.created"]["connection"] == created["pid"]
+    assert by_key["channel.closed"]["pid"] == by_key["channel.created"]["pid"]
+    assert by_key["queue.created"]["arguments"] == ['{<<"x-max-length">>,signedint,5}']
+    assert by_key["queue.deleted"]["user_who_performed_action"] == "guest"
+
+
+def test_a_wrong_password_is_heard_of_and_not_what_it_was(node: Broker, listener: Listener) -> None:
+    wrong = pika.PlainCredentials("guest", "s3cret-marker")
+    with pytest.raises(pika.exceptions.AMQPError), connected(node, credentials=wrong):
+        pass
+    found = listener.until("user.authentication.failure")
+    assert bytes(found[-1][1]["error"]) == b"user 'guest' - invalid credentials"
+    assert "s3cret-marker" not in str(found)
+
+
+def test_what_is_done_over_http_has_the_user_who_did_it(client: Client, listener: Listener) -> None:
+    assert client.status("PUT /users/carol", {"password": "s3cret-marker", "tags": "management"}) == 201
+    assert client.status("PUT /permissions/%2F/carol", {"configure": "", "write": "", "read": "^a"}) == 201
+    body = {"pattern": "^a", "definition": {"max-length": 10}, "priority": 1, "apply-to": "queues"}
+    assert client.status("PUT /policies/%2F/short", body) == 201
+    assert client.status("PUT /queues/%2F/byhttp", {}) == 201
+    assert client.status("DELETE /queues/%2F/byhttp") == 204
+    assert client.status("DELETE /policies/%2F/short") == 204
+    assert client.status("DELETE /users/carol") == 204
+    found = listener.until("user.deleted")
+    assert keys(found) == [
+        "user.created", "user.tags.set", "permission.created", "policy.set", "queue.created",
+        "queue.deleted", "policy.cleared", "user.deleted",
+    ]  # fmt: skip
+    assert {facts["user_who_performed_action"] for key, facts in found} == {"guest"}
+    assert "s3cret-marker" not in str(found)
+    policy = dict(found)["policy.set"]
+    assert (policy["definition"], policy["priority"]) == ({"max-length": 10}, 1)
+
+
+def test_the_exchange_is_where_the_configuration_says_and_survives_bindings(tmp_path: Path) -> None:
+    config = tmp_path / "warren.conf"
+    data = ("--data-dir", str(tmp_path / "data"))
+    config.write_text("default_vhost = /\nevent_exchange.vhost = /\nevent_exchange.protocol = amqp_0_9_1\n")
+    with broker(*data, config=config) as node:
+        with connected(node) as connection:
+            channel = connection.channel()
+            channel.queue_declare("kept", durable=True)
+            channel.queue_bind("kept", EXCHANGE, "user.#")
+        assert node.stop() == 0
+    with broker(*data, config=config) as node, connected(node) as connection:
+        channel = connection.channel()
+        method, properties, _ = next(iter(channel.consume("kept", inactivity_timeout=HEARD_S)))
+        assert method.routing_key == "user.authentication.success"
+        assert properties.headers["name"] == "guest"

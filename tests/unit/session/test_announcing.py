@@ -1,0 +1,131 @@
+"""What connections, channels, consumers and logins announce, to whoever is bound to the exchange."""
+
+import pytest
+from tests.unit.session.client import CAPABILITIES, Broker, Client
+
+from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue
+from warren.session.announcing import EXCHANGE, Announcer, printed, printed_host
+from warren.session.peer import Peer
+from warren.wire import methods
+from warren.wire.table import Int32, Table
+
+PEER = Peer(host="10.0.0.1", port=7, server_host="::1", server_port=5672)
+
+
+def heard_by(broker: Broker) -> None:
+    """Have a queue `events` hear all events of `broker`."""
+    broker.server.announcer.begin(5_000)
+    broker.proposals.apply(DeclareExchange(vhost="/", name=EXCHANGE, type="topic", internal=True))
+    broker.proposals.apply(DeclareQueue(vhost="/", name="events"))
+    broker.proposals.apply(Bind(vhost="/", source=EXCHANGE, destination="events", routing_key="#"))
+
+
+def events(broker: Broker) -> list[tuple[str, Table]]:
+    """What was announced since this was asked last."""
+    while broker.turns:
+        broker.turn()
+    found = []
+    while (delivery := broker.domain.vhost.queues["events"].get(True)) is not None:
+        found.append((delivery.message.routing_key, delivery.message.headers()))
+    return found
+
+
+def opened() -> tuple[Broker, Client]:
+    broker = Broker()
+    heard_by(broker)
+    return broker, broker.client(capabilities=CAPABILITIES)
+
+
+def test_a_connection_and_its_channels_come_and_go() -> None:
+    broker, client = opened()
+    [connection, channel] = events(broker)
+    assert connection[0] == "connection.created"
+    facts = connection[1]
+    assert (facts["user_who_performed_action"], facts["vhost"], facts["auth_mechanism"], facts["ssl"]) == (
+        "guest", "/", "PLAIN", False,
+    )  # fmt: skip
+    assert (facts["peer_host"], facts["protocol"], facts["type"]) == ("{127,0,0,1}", "{0,9,1}", "network")
+    assert facts["pid"] == "<n.5.1.0>"
+    assert channel[0] == "channel.created"
+    assert {name: channel[1][name] for name in ("connection", "pid", "name", "number")} == {
+        "connection": facts["pid"],
+        "pid": "<n.5.1.1>",
+        "name": f"{facts['name']} (1)",
+        "number": 1,
+    }
+    client.ask(methods.QueueDeclare(queue="nowhere", passive=True))
+    client.ask(methods.ChannelCloseOk(), methods.ChannelOpen())
+    assert [key for key, _ in events(broker)] == ["channel.closed", "channel.created"]
+    client.connection.lost(0)
+    [(_, channel_facts), (key, facts)] = events(broker)
+    assert (key, facts["pid"], channel_facts["pid"]) == ("connection.closed", "<n.5.1.0>", "<n.5.1.2>")
+    assert "user_who_performed_action" not in facts
+
+
+def test_consumers_come_and_go_once() -> None:
+    broker, client = opened()
+    client.ask(methods.QueueDeclare(queue="q"))
+    events(broker)
+    client.ask(methods.BasicConsume(queue="q", consumer_tag="a", arguments={"x-priority": Int32(3)}))
+    [(key, facts)] = events(broker)
+    assert (key, facts["arguments"], facts["ack_required"], facts["exclusive"], facts["queue"]) == (
+        "consumer.created", ['{<<"x-priority">>,signedint,3}'], True, False, "q",
+    )  # fmt: skip
+    client.ask(methods.BasicCancel("a"))
+    client.ask(methods.BasicConsume(queue="q", consumer_tag="b"))
+    client.ask(methods.QueueDelete(queue="q"))
+    client.ask(methods.ChannelClose(200, "", 0, 0))
+    assert [(key, facts.get("consumer_tag")) for key, facts in events(broker)] == [
+        ("consumer.deleted", "a"),
+        ("consumer.created", "b"),
+        ("consumer.deleted", "b"),
+        ("channel.closed", None),
+    ]
+
+
+def test_logins_and_alarms_are_announced() -> None:
+    broker, _ = opened()
+    events(broker)
+    announcer = broker.server.announcer
+    announcer.authenticated("guest", "PLAIN", PEER)
+    announcer.authenticated("eve", "PLAIN", PEER, error="no")
+    announcer.alarm("memory", is_set=True)
+    announcer.alarm("memory", is_set=False)
+    success, failure, alarm, over = events(broker)
+    assert (success[0], success[1]["name"], success[1]["host"]) == (
+        "user.authentication.success", "guest", "{0,0,0,0,0,0,0,1}",
+    )  # fmt: skip
+    assert (failure[0], failure[1]["name"], failure[1]["error"]) == (
+        "user.authentication.failure", "eve", [110, 111],
+    )  # fmt: skip
+    assert (alarm[0], over[0], alarm[1]["source"]) == ("alarm.set", "alarm.cleared", "memory")
+
+
+def test_while_nobody_is_bound_nothing_is_made() -> None:
+    broker = Broker()
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="q"), methods.BasicConsume(queue="q"))
+    client.connection.lost(0)
+    announcer = broker.server.announcer
+    announcer.authenticated("guest", "PLAIN", PEER)
+    announcer.alarm("disk", is_set=True)
+    assert not broker.turns
+
+
+def test_a_virtual_host_that_does_not_exist_hears_nothing() -> None:
+    assert not Announcer({}, "gone", lambda _: None, node_name="n").is_heard()
+
+
+@pytest.mark.parametrize(
+    ("host", "text"),
+    [("127.0.0.1", "{127,0,0,1}"), ("fe80::1%lo", "{65152,0,0,0,0,0,0,1}"), ("/run/socket", "/run/socket")],
+)
+def test_addresses_are_printed_as_erlang_does(host: str, text: str) -> None:
+    assert printed_host(host) == text
+
+
+def test_tables_are_printed_entry_by_entry() -> None:
+    assert printed({"a": "b", "t": {"x": True}}) == [
+        '{<<"a">>,longstr,<<"b">>}',
+        '{<<"t">>,table,[{<<"x">>,bool,true}]}',
+    ]

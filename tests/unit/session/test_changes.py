@@ -1,0 +1,169 @@
+"""Each command is told of as RabbitMQ tells of it."""
+
+from dataclasses import is_dataclass
+
+import pytest
+
+from warren.metadata import commands
+from warren.metadata.commands import Command, Meta, Reply
+from warren.metadata.events import Event
+from warren.metadata.machine import Metadata
+from warren.session.announcing import Announcer
+from warren.session.changes import _OF_TOPOLOGY, _TELLERS, Changes
+from warren.wire.table import Table, encode_table
+
+USER = commands.PutUser(name="u", password_hash=b"secret", hashing_algorithm="x", tags=("management",))
+POLICY = commands.SetPolicy(vhost="v", name="p", pattern="^a", definition={"max-length": 10}, priority=1)
+FACTS = {"apply-to": "all", "priority": 1, "definition": {"max-length": 10}, "pattern": "^a"}
+
+
+class Told:
+    """What was told since this was made, or asked last."""
+
+    def __init__(self) -> None:
+        self.metadata = Metadata()
+        announcer = Announcer({}, "/", lambda _: None, node_name="n")
+        self._changes = Changes(self.metadata, announcer)
+        self._told: list[tuple[str, Table]] = []
+        self.apply(commands.PutVhost(name="v"))
+        self.metadata.observer = self._observe
+
+    def _observe(self, command: Command, meta: Meta, reply: Reply, events: tuple[Event, ...]) -> None:
+        self._told += self._changes.told(command, reply, events)
+
+    def apply(self, *asked: Command) -> list[tuple[str, Table]]:
+        """Apply, and what was told of it."""
+        for command in asked:
+            self.metadata.apply(command, Meta(index=1, now=0))
+        told, self._told = self._told, []
+        for _, facts in told:
+            assert encode_table(facts)
+        return told
+
+
+def test_a_user_comes_and_is_changed_and_goes() -> None:
+    told = Told()
+    assert told.apply(USER) == [
+        ("user.created", {"name": "u"}),
+        ("user.tags.set", {"tags": ["management"], "name": "u"}),
+    ]
+    assert [key for key, _ in told.apply(USER)] == ["user.password.changed", "user.tags.set"]
+    limits = commands.SetUserLimits(name="u", limits={"max-channels": 10})
+    assert told.apply(limits, commands.SetUserLimits(name="u", limits={})) == [
+        ("user.limits.set", {"max-channels": 10, "username": "u", "name": "limits"}),
+        ("user.limits.cleared", {"username": "u", "name": "limits"}),
+    ]
+    assert told.apply(commands.RemoveUser(name="u")) == [("user.deleted", {"name": "u"})]
+
+
+def test_permissions_are_told_of_and_go_with_their_vhost() -> None:
+    told = Told()
+    told.apply(USER)
+    allowed = commands.SetPermissions(user="u", vhost="v", configure="c", write="w", read="r")
+    where = {"vhost": "v", "user": "u"}
+    assert told.apply(allowed) == [
+        ("permission.created", {"read": "r", "write": "w", "configure": "c", **where})
+    ]
+    topic = commands.SetTopicPermissions(user="u", vhost="v", exchange="e", write="w", read="r")
+    assert told.apply(topic, commands.ClearTopicPermissions(user="u", vhost="v", exchange="e")) == [
+        ("topic.permission.created", {"read": "r", "write": "w", "exchange": "e", **where}),
+        ("topic.permission.deleted", {"exchange": "e", **where}),
+    ]
+    assert told.apply(commands.RemoveVhost(name="v")) == [
+        ("permission.deleted", where),
+        ("vhost.deleted", {"name": "v"}),
+    ]
+
+
+@pytest.mark.parametrize("is_operator", [False, True])
+def test_policies_are_told_of(is_operator: bool) -> None:
+    told = Told()
+    policy = commands.SetPolicy(
+        vhost="v", name="p", pattern="^a", definition={"max-length": 10}, priority=1, is_operator=is_operator
+    )
+    keys = [
+        key
+        for key, _ in told.apply(policy, commands.ClearPolicy(vhost="v", name="p", is_operator=is_operator))
+    ]
+    if is_operator:
+        assert keys == ["parameter.set", "policy.set", "parameter.cleared", "operator.policy.cleared"]
+    else:
+        assert keys == ["policy.set", "policy.cleared"]
+    assert told.apply(POLICY) == [("policy.set", {**FACTS, "vhost": "v", "name": "p"})]
+
+
+def test_limits_and_parameters_are_told_of() -> None:
+    told = Told()
+    limits = commands.SetVhostLimits(vhost="v", limits={"max-queues": 3})
+    assert [key for key, _ in told.apply(limits, commands.SetVhostLimits(vhost="v", limits={}))] == [
+        "parameter.set", "vhost.limits.set", "parameter.cleared", "vhost.limits.cleared",
+    ]  # fmt: skip
+    assert told.apply(
+        commands.SetGlobalParameter(name="g", value={"a": 1}), commands.ClearGlobalParameter(name="g")
+    ) == [
+        ("parameter.set", {"value": {"a": 1}, "name": "g", "component": "global"}),
+        ("parameter.cleared", {"name": "g", "component": "global"}),
+    ]
+
+
+def test_a_vhost_comes_with_its_exchanges_and_is_described_anew() -> None:
+    told = Told()
+    found = told.apply(commands.PutVhost(name="w", description="d", tags=("a", "b")))
+    assert [key for key, _ in found] == ["exchange.created"] * 7 + ["vhost.created"]
+    assert found[-1][1] == {
+        "tags": ["a", "b"],
+        "description": "d",
+        "cluster_state": {"n": "running"},
+        "tracing": False,
+        "metadata": '#{description => <<"d">>,tags => [a,b]}',
+        "default_queue_type": "undefined",
+        "name": "w",
+    }
+    assert [key for key, _ in told.apply(commands.PutVhost(name="w"))] == ["vhost.updated"]
+
+
+def test_queues_and_bindings_are_told_of_with_what_goes_along() -> None:
+    told = Told()
+    queue = commands.DeclareQueue(vhost="v", name="q", owner="connection 7", arguments={"x-max-length": 5})
+    assert told.apply(queue) == [
+        (
+            "queue.created",
+            {
+                "exclusive": True,
+                "owner_pid": "<n.0.7.0>",
+                "arguments": ['{<<"x-max-length">>,long,5}'],
+                "auto_delete": False,
+                "durable": False,
+                "name": "q",
+                "vhost": "v",
+            },
+        )
+    ]
+    assert told.apply(queue) == []
+    bind = commands.Bind(vhost="v", source="e", destination="q", routing_key="k")
+    exchange = commands.DeclareExchange(vhost="v", name="e", type="topic")
+    assert [key for key, _ in told.apply(POLICY, exchange, bind)] == [
+        "policy.set", "exchange.created", "binding.created",
+    ]  # fmt: skip
+    gone = told.apply(commands.DeleteQueue(vhost="v", name="q"))
+    assert [key for key, _ in gone] == ["binding.deleted", "queue.deleted"]
+    assert gone[0][1]["source_name"] == "e"
+    assert told.apply(commands.DeleteExchange(vhost="v", name="e")) == [
+        ("exchange.deleted", {"name": "e", "vhost": "v"})
+    ]
+
+
+def test_what_was_refused_or_missing_is_not_told_of() -> None:
+    told = Told()
+    told.apply(USER)
+    refused = commands.SetPermissions(user="u", vhost="v", configure="(", write="", read="")
+    assert (
+        told.apply(refused, commands.RemoveUser(name="nobody"), commands.DeleteQueue(vhost="v", name="x"))
+        == []
+    )
+
+
+def test_every_command_can_be_told_of() -> None:
+    known = {*_TELLERS, *_OF_TOPOLOGY, commands.PutVhost, commands.RemoveVhost, commands.PutUser}
+    found = {value for value in vars(commands).values() if isinstance(value, type) and is_dataclass(value)}
+    assert {kind for kind in found if issubclass(kind, Command)} == known
