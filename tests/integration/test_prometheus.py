@@ -36,10 +36,14 @@ EXPECTED = {
     "rabbitmq_channel_messages_acked_total", "rabbitmq_queue_messages_published_total",
     "rabbitmq_queue_messages_ready_bytes", "rabbitmq_connection_incoming_bytes_total",
     "rabbitmq_auth_attempts_total", "rabbitmq_alarms_memory_used_watermark",
-    "process_start_time_seconds",
+    "process_start_time_seconds", "rabbitmq_queue_consumer_utilisation", "rabbitmq_queue_consumer_capacity",
+    "rabbitmq_connection_pending_packets", "rabbitmq_erlang_processes_used", "rabbitmq_erlang_uptime_seconds",
+    "rabbitmq_erlang_gc_runs_total", "rabbitmq_erlang_scheduler_context_switches_total",
 }  # fmt: skip
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[0-9.e+-]+|NaN)')
-HEAD = re.compile(r"# (TYPE [a-z_]+ (?:gauge|counter|untyped)|HELP [a-z_]+ .+)")
+HEAD = re.compile(r"# (TYPE [a-z_]+ (?:gauge|counter|untyped|summary)|HELP [a-z_]+ .+)")
+# The parts of a summary belong to one family.
+SUMMARY = re.compile("(?<=bytes|conds)_(?:sum|count)$")
 HOSTILE = 'a"b\\c{d}\u202e'
 
 
@@ -71,6 +75,7 @@ def scraped(node: Broker, path: str = "/metrics") -> dict[str, dict[str, float]]
     assert status == 200
     found: dict[str, dict[str, float]] = {}
     last = ""
+    families: set[str] = set()
     for line in body.decode().splitlines():
         if line.startswith("#"):
             assert HEAD.fullmatch(line), line
@@ -78,8 +83,10 @@ def scraped(node: Broker, path: str = "/metrics") -> dict[str, dict[str, float]]
         match = SAMPLE.fullmatch(line)
         assert match, line
         name, labels, value = match[1], match[2] or "", float(match[3])
-        assert name == last or name not in found, f"{name} is in two places"
-        last = name
+        family = SUMMARY.sub("", name)
+        assert family == last or family not in families, f"{name} is in two places"
+        families.add(family)
+        last = family
         assert labels not in found.setdefault(name, {}), line
         found[name][labels] = value
     return found
@@ -129,6 +136,32 @@ def test_the_detailed_endpoint_has_what_is_asked_for_and_nothing_else(node: Brok
     path = "/metrics/detailed?family=queue_coarse_metrics&vhost=none"
     assert scraped(node, path).get("rabbitmq_detailed_queue_messages") is None
     assert not [name for name in scraped(node, "/metrics/detailed") if name.startswith("rabbitmq_detailed")]
+
+
+def test_a_scrape_tells_of_those_before(node: Broker) -> None:
+    get(node, "/metrics", "http/prometheus")
+    first, second = scraped(node), scraped(node)
+    for found in (first, second):
+        assert {name for name in found if name.startswith("telemetry")} == {
+            f"telemetry_scrape_{what}_{part}"
+            for what in ("size_bytes", "duration_seconds", "encoded_size_bytes")
+            for part in ("sum", "count")
+        }
+    about = 'registry="default",content_type="text/plain; version=0.0.4; charset=utf-8"'
+    for name in ("size_bytes_count", "duration_seconds_count"):
+        assert second[f"telemetry_scrape_{name}"][about] == first[f"telemetry_scrape_{name}"][about] + 1
+    sizes = [found["telemetry_scrape_size_bytes_sum"][about] for found in (first, second)]
+    assert 5_000 < sizes[1] - sizes[0] < 100_000
+
+
+def test_consumers_that_wait_are_used_to_the_full(node: Broker, channel: Any) -> None:
+    channel.queue_declare("waited-for")
+    channel.basic_consume("waited-for", lambda *_: None)
+    found = scraped(node, "/metrics/per-object")
+    for name in ("rabbitmq_queue_consumer_utilisation", "rabbitmq_queue_consumer_capacity"):
+        assert found[name]['vhost="/",queue="waited-for"'] == 1
+        assert found[name]['vhost="/",queue="work"'] == 0
+    channel.queue_delete("waited-for")
 
 
 def test_a_name_cannot_break_a_line(node: Broker, channel: Any) -> None:

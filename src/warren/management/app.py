@@ -16,7 +16,8 @@ from warren.management.describing import DESCRIBED, description_of
 from warren.management.interface import add_interface
 from warren.management.managed import ListenerView, Managed
 from warren.management.openapi import document
-from warren.management.prometheus.endpoints import detailed, metrics, per_object
+from warren.management.prometheus.endpoints import SCRAPES, detailed, metrics, per_object
+from warren.management.prometheus.exposition import Scrapes
 from warren.management.proposing import explained
 from warren.management.replies import Refused, encoded, not_found, options, refused
 from warren.management.routes import ROUTES, Route
@@ -69,6 +70,7 @@ class HttpServer:
 def _app(node: Managed, protocol: str) -> web.Application:
     app = web.Application(middlewares=[_errors], client_max_size=HTTP_BODY_SIZE_MAX)
     if protocol == "http/prometheus":
+        app[SCRAPES] = Scrapes()
         for path, endpoint in _METRICS.items():
             app.router.add_get(path, _metrics(node, endpoint))
         return app

@@ -8,30 +8,36 @@ A pass over very many objects is made in pieces, and written as fast as the clie
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
+from itertools import islice
+from time import perf_counter
+from typing import Any
 
 from aiohttp import web
 
 from warren.limits import EXPOSED_PER_TURN
 from warren.management.managed import Managed
-from warren.management.prometheus.exposition import CONTENT_TYPE, head, line
-from warren.management.prometheus.rows import Row, Wanted
-from warren.management.prometheus.sources import SOURCES, UNPREFIXED, Source
+from warren.management.prometheus.exposition import CONTENT_TYPE, Scrapes, head, line
+from warren.management.prometheus.objects import Wanted
+from warren.management.prometheus.rows import Row, Scrape
+from warren.management.prometheus.sources import SOURCES, UNPREFIXED, ObjectSource, Source
 
 _PREFIX = "rabbitmq_"
 _DETAILED = "rabbitmq_detailed_"
 # What is sent in one piece.
 _CHUNK_SIZE = 65_536
+# What was scraped before, which a scrape tells, too.
+SCRAPES: web.AppKey[Scrapes] = web.AppKey("scrapes")
 
 
 async def metrics(request: web.Request, node: Managed) -> web.StreamResponse:
     """Sums over all objects."""
-    return await _written(request, _summed(node))
+    return await _written(request, "default", _summed(node))
 
 
 async def per_object(request: web.Request, node: Managed) -> web.StreamResponse:
     """Every object by itself."""
-    return await _written(request, _listed(node, SOURCES, _PREFIX, None))
+    return await _written(request, "per-object", _listed(node, SOURCES, _PREFIX, None))
 
 
 async def detailed(request: web.Request, node: Managed) -> web.StreamResponse:
@@ -39,55 +45,80 @@ async def detailed(request: web.Request, node: Managed) -> web.StreamResponse:
     groups = frozenset(request.query.getall("family", []))
     vhosts = request.query.getall("vhost", [])
     chosen = [source for source in SOURCES if source.group and source.group in groups]
-    return await _written(request, _listed(node, chosen, _DETAILED, frozenset(vhosts) if vhosts else None))
+    wanted = frozenset(vhosts) if vhosts else None
+    return await _written(request, "detailed", _listed(node, chosen, _DETAILED, wanted))
 
 
 async def _summed(node: Managed) -> AsyncIterator[str]:
+    scrape = Scrape(node)
     for source in SOURCES:
-        rows = source.rows(node, None)
-        found = [await _sum(source, rows)] if source.is_by_object else list(rows)
-        for text in _texts(_PREFIX, source, found):
-            yield text
-    async for text in _listed(node, (), _PREFIX, None):
-        yield text
+        if isinstance(source, ObjectSource):
+            yield await _sum(_PREFIX, source, node, None)
+        else:
+            yield _texts(_PREFIX, source, source.rows(scrape, None))
+    for source in UNPREFIXED:
+        yield _texts("", source, source.rows(scrape, None))
 
 
 async def _listed(
-    node: Managed, sources: Iterable[Source], prefix: str, wanted: Wanted
+    node: Managed, sources: Iterable[Source | ObjectSource], prefix: str, wanted: Wanted
 ) -> AsyncIterator[str]:
+    scrape = Scrape(node)
     for source in sources:
-        rows = [row async for row in _paced(source.rows(node, wanted))]
-        for done, text in enumerate(_texts(prefix, source, rows), 1):
-            yield text
-            if done % EXPOSED_PER_TURN == 0:
-                await asyncio.sleep(0)
+        if not isinstance(source, ObjectSource):
+            yield _texts(prefix, source, source.rows(scrape, wanted))
+        elif source.together is not None:
+            yield await _sum(prefix, source, node, wanted)
+        else:
+            async for text in _objects(prefix, source, node, wanted):
+                yield text
     for source in UNPREFIXED:
-        for text in _texts("", source, list(source.rows(node, wanted))):
-            yield text
+        yield _texts("", source, source.rows(scrape, wanted))
 
 
-async def _sum(source: Source, rows: Iterable[Row]) -> Row:
-    sums = [0.0] * len(source.families)
-    async for _, values in _paced(rows):
-        for place, value in enumerate(values):
-            sums[place] += value
-    return "", tuple(sums)
+async def _sum(prefix: str, source: ObjectSource, node: Managed, wanted: Wanted) -> str:
+    """The families of `source`, each with one number for all objects."""
+    readers = source.readers(node)
+    sums: list[float] = [0] * len(readers)
+    for piece in _pieces(source.objects(node, wanted)):
+        for place, read in enumerate(readers):
+            sums[place] += sum(map(read, piece))
+        await asyncio.sleep(0)
+    return _families(prefix, source, [(source.together or "", tuple(sums))])
 
 
-async def _paced(rows: Iterable[Row]) -> AsyncIterator[Row]:
-    """`rows`, some in each turn of the loop."""
-    for done, row in enumerate(rows, 1):
-        yield row
-        if done % EXPOSED_PER_TURN == 0:
+async def _objects(prefix: str, source: ObjectSource, node: Managed, wanted: Wanted) -> AsyncIterator[str]:
+    """The families of `source`, each with the number of every object."""
+    pieces: list[tuple[list[str], list[Any]]] = []
+    for piece in _pieces(source.objects(node, wanted)):
+        pieces.append(([source.about(one) for one in piece], piece))
+        await asyncio.sleep(0)
+    for family, read in zip(source.families, source.readers(node), strict=True):
+        name = prefix + family.name
+        yield head(name, family)
+        for abouts, piece in pieces:
+            yield "".join(
+                [f"{name}{{{about}}} {read(one)}\n" for about, one in zip(abouts, piece, strict=True)]
+            )
             await asyncio.sleep(0)
 
 
-def _texts(prefix: str, source: Source, rows: list[Row]) -> Iterable[str]:
+def _pieces(objects: Iterator[Any]) -> Iterator[list[Any]]:
+    while piece := list(islice(objects, EXPOSED_PER_TURN)):
+        yield piece
+
+
+def _texts(prefix: str, source: Source, rows: Iterable[Row]) -> str:
+    return _families(prefix, source, list(rows))
+
+
+def _families(prefix: str, source: Source | ObjectSource, rows: list[Row]) -> str:
+    texts = []
     for place, family in enumerate(source.families):
         name = prefix + family.name
-        yield head(name, family)
-        for about, values in rows:
-            yield line(name, about, _plain(values[place]))
+        texts.append(head(name, family))
+        texts += [line(name, about, _plain(values[place])) for about, values in rows]
+    return "".join(texts)
 
 
 def _plain(value: float) -> float:
@@ -95,16 +126,22 @@ def _plain(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
-async def _written(request: web.Request, texts: AsyncIterator[str]) -> web.StreamResponse:
+async def _written(request: web.Request, registry: str, texts: AsyncIterator[str]) -> web.StreamResponse:
+    start = perf_counter()
     response = web.StreamResponse(headers={"content-type": CONTENT_TYPE})
     await response.prepare(request)
+    scrapes = request.app[SCRAPES]
     pending: list[str] = []
-    size = 0
+    pending_size = size = 0
     async for text in texts:
         pending.append(text)
-        size += len(text)
-        if size >= _CHUNK_SIZE:
-            await response.write("".join(pending).encode())
-            pending, size = [], 0
-    await response.write("".join(pending).encode())
+        pending_size += len(text)
+        if pending_size >= _CHUNK_SIZE:
+            octets = "".join(pending).encode()
+            size += len(octets)
+            await response.write(octets)
+            pending, pending_size = [], 0
+    octets = "".join((*pending, scrapes.text())).encode()
+    await response.write(octets)
+    scrapes.note(registry, size + len(octets), perf_counter() - start)
     return response

@@ -1,5 +1,6 @@
 """The text that Prometheus reads (exposition format 0.0.4)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -7,6 +8,13 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 GAUGE = "gauge"
 COUNTER = "counter"
 UNTYPED = "untyped"
+SUMMARY = "summary"
+
+_SCRAPED: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("telemetry_scrape_size_bytes", "Scrape size, not encoded", {}),
+    ("telemetry_scrape_duration_seconds", "Scrape duration", {}),
+    ("telemetry_scrape_encoded_size_bytes", "Scrape size, encoded", {"encoding": "identity"}),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +24,31 @@ class Family:
     name: str
     kind: str
     text: str
+
+
+class Scrapes:
+    """What scrapes came to, by registry: a summary of each, as RabbitMQ has it."""
+
+    def __init__(self) -> None:
+        # How many, how many octets, how many seconds.
+        self._by_registry: dict[str, tuple[int, int, float]] = {}
+
+    def note(self, registry: str, size: int, seconds: float) -> None:
+        """One is over."""
+        count, octets, took = self._by_registry.get(registry, (0, 0, 0.0))
+        self._by_registry[registry] = count + 1, octets + size, took + seconds
+
+    def text(self) -> str:
+        """Those that are over."""
+        return "".join(self._summaries())
+
+    def _summaries(self) -> Iterator[str]:
+        for name, text, encoding in _SCRAPED:
+            yield head(name, Family(name, SUMMARY, text))
+            for registry, (count, octets, seconds) in self._by_registry.items():
+                about = labels(registry=registry, content_type=CONTENT_TYPE, **encoding)
+                yield line(f"{name}_count", about, count)
+                yield line(f"{name}_sum", about, seconds if "duration" in name else octets)
 
 
 def head(name: str, family: Family) -> str:

@@ -5,14 +5,15 @@ The groups are those by which RabbitMQ's detailed endpoint chooses.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from warren.management.managed import Managed
-from warren.management.prometheus import rows
+from warren.management.prometheus import objects, rows
 from warren.management.prometheus.exposition import COUNTER, GAUGE, UNTYPED, Family
-from warren.management.prometheus.rows import Row, Wanted
+from warren.management.prometheus.objects import Readers, Wanted
+from warren.management.prometheus.rows import Row, Scrape
 
-Rows: TypeAlias = Callable[[Managed, Wanted], Iterator[Row]]
+Rows: TypeAlias = Callable[[Scrape, Wanted], Iterator[Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,19 @@ class Source:
     group: str
     families: tuple[Family, ...]
     rows: Rows
-    # Where there is a row for each object, of which the plain endpoint shows the sum.
-    is_by_object: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSource:
+    """Some families that each object of a kind has."""
+
+    group: str
+    families: tuple[Family, ...]
+    objects: Callable[[Managed, Wanted], Iterator[Any]]
+    readers: Readers
+    about: Callable[[Any], str]
+    # They are added up everywhere, under these labels.
+    together: str | None = None
 
 
 def _gauges(**texts: str) -> tuple[Family, ...]:
@@ -77,6 +89,26 @@ SOURCES = (
         rows.usage,
     ),
     Source(
+        "node_metrics",
+        (
+            *_gauges(
+                erlang_processes_used="Threads used",
+                erlang_processes_limit="Threads limit",
+            ),
+            *_counters(
+                erlang_gc_runs="Total number of runs of Python's collector of cycles",
+                erlang_gc_reclaimed_bytes="Not measured: 0",
+                erlang_scheduler_context_switches="Total number of context switches of the process",
+            ),
+            *_gauges(
+                erlang_scheduler_run_queue="Nothing of the kind: 0",
+                erlang_net_ticktime_seconds="Nothing of the kind: RabbitMQ's default",
+                erlang_uptime_seconds="Node uptime",
+            ),
+        ),
+        rows.process,
+    ),
+    Source(
         "node_persister_metrics",
         _counters(
             io_read_ops="Total number of I/O read operations",
@@ -97,23 +129,25 @@ SOURCES = (
         ),
         rows.attempts,
     ),
-    Source(
+    ObjectSource(
         "queue_coarse_metrics",
         _gauges(
             queue_messages_ready="Messages ready to be delivered to consumers",
             queue_messages_unacked="Messages delivered to consumers but not yet acknowledged",
             queue_messages="Sum of ready and unacknowledged messages - total queue depth",
         ),
-        rows.lengths,
-        is_by_object=True,
+        objects.queues,
+        objects.lengths,
+        objects.about_queue,
     ),
-    Source(
+    ObjectSource(
         "queue_consumer_count",
         _gauges(queue_consumers="Consumers on a queue"),
-        rows.consumed,
-        is_by_object=True,
+        objects.queues,
+        objects.consumed,
+        objects.about_queue,
     ),
-    Source(
+    ObjectSource(
         "queue_metrics",
         _gauges(
             queue_process_memory_bytes="Memory in bytes used by the queue",
@@ -128,11 +162,14 @@ SOURCES = (
             queue_messages_unacked_bytes="Size in bytes of all unacknowledged messages",
             queue_messages_paged_out="Messages paged out to disk",
             queue_messages_paged_out_bytes="Size in bytes of messages paged out to disk",
+            queue_consumer_capacity="Consumer capacity",
+            queue_consumer_utilisation="Same as consumer capacity",
         ),
-        rows.queues,
-        is_by_object=True,
+        objects.queues,
+        objects.memory,
+        objects.about_queue,
     ),
-    Source(
+    ObjectSource(
         "channel_metrics",
         _gauges(
             channel_consumers="Consumers on a channel",
@@ -143,10 +180,11 @@ SOURCES = (
             consumer_prefetch="Limit of unacknowledged messages for each consumer",
             channel_prefetch="Total limit of unacknowledged messages for all consumers on a channel",
         ),
-        rows.channels,
-        is_by_object=True,
+        objects.channels,
+        objects.opened,
+        objects.about_channel,
     ),
-    Source(
+    ObjectSource(
         "channel_exchange_metrics",
         _counters(
             channel_messages_published="Total number of messages published into an exchange on a channel",
@@ -154,10 +192,11 @@ SOURCES = (
             channel_messages_unroutable_returned="Total number of mandatory messages returned",
             channel_messages_unroutable_dropped="Total number of messages dropped as unroutable",
         ),
-        rows.publishers,
-        is_by_object=True,
+        objects.channels,
+        objects.publishing,
+        objects.about_publisher,
     ),
-    Source(
+    ObjectSource(
         "channel_queue_metrics",
         _counters(
             channel_get_ack="Total number of messages fetched with basic.get in manual acknowledgement mode",
@@ -168,16 +207,18 @@ SOURCES = (
             channel_messages_acked="Total number of messages acknowledged by consumers",
             channel_get_empty="Total number of times basic.get operations fetched no message",
         ),
-        rows.delivered,
-        is_by_object=True,
+        objects.queues,
+        objects.delivered,
+        objects.about_delivery,
     ),
-    Source(
+    ObjectSource(
         "channel_queue_exchange_metrics",
         _counters(queue_messages_published="Total number of messages published to queues"),
-        rows.published,
-        is_by_object=True,
+        objects.queues,
+        objects.published,
+        objects.about_publishing,
     ),
-    Source(
+    ObjectSource(
         "connection_metrics",
         (
             *_counters(
@@ -186,10 +227,14 @@ SOURCES = (
                 connection_incoming_packets="Total number of packets received on a connection",
                 connection_outgoing_packets="Total number of packets sent on a connection",
             ),
-            *_gauges(connection_channels="Channels on a connection"),
+            *_gauges(
+                connection_pending_packets="Octets that wait to be sent on a connection",
+                connection_channels="Channels on a connection",
+            ),
         ),
-        rows.connections,
-        is_by_object=True,
+        objects.connections,
+        objects.moved,
+        objects.about_connection,
     ),
     Source(
         "",
@@ -226,14 +271,15 @@ SOURCES = (
         ),
         rows.handed_out,
     ),
-    Source(
+    ObjectSource(
         "",
-        _gauges(
-            global_publishers="Publishers currently connected",
-            global_consumers="Consumers currently connected",
-        ),
-        rows.clients,
+        _gauges(global_publishers="Publishers currently connected"),
+        objects.channels,
+        objects.is_publisher,
+        objects.about_publisher,
+        together=rows.AMQP,
     ),
+    Source("", _gauges(global_consumers="Consumers currently connected"), rows.consumers),
     Source(
         "",
         _counters(

@@ -96,7 +96,7 @@ _SAMPLE_SIZE = 100
 _CONNECTION_SIZE = 4_000
 _CHANNEL_SIZE = 6_000
 # Threads that Python may have are bounded by the system alone.
-_THREADS_MAX = 1_048_576
+THREADS_MAX = 1_048_576
 
 
 def node_facts(node: Managed, asked: Asked) -> Facts:
@@ -108,7 +108,7 @@ def node_facts(node: Managed, asked: Asked) -> Facts:
         "os_pid": str(os.getpid()),
         "fd_total": descriptors_max(),
         "sockets_total": descriptors_max(),
-        "proc_total": _THREADS_MAX,
+        "proc_total": THREADS_MAX,
         "rates_mode": "basic",
         "uptime": asked.now - node.started_at,
         "run_queue": 0,

@@ -1,0 +1,139 @@
+"""What each object shows of itself: queues, channels and connections; of all of them, what that adds up to.
+
+A reader gives one number of one object, and every family has one, so that a sum touches nothing but numbers.
+What RabbitMQ counts by channel and exchange is counted by channel here, and what it counts by channel and
+queue by queue: the other label is empty, and the sums are the same.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+from warren.management.managed import Managed
+from warren.management.prometheus.exposition import labels
+from warren.management.views.consumers import Opened, channel_name
+from warren.management.views.queues import MEMORY, utilisation
+from warren.queues.classic import ClassicQueue
+from warren.session.connection import Connection
+
+# The virtual hosts that somebody asks about; None for all.
+Wanted: TypeAlias = frozenset[str] | None
+Reader: TypeAlias = Callable[[Any], float]
+# The readers of a source, one for each of its families.
+Readers: TypeAlias = Callable[[Managed], tuple[Reader, ...]]
+
+
+def always(*readers: Reader) -> Readers:
+    """Readers that need not know the node."""
+    return lambda node: readers
+
+
+def queues(node: Managed, wanted: Wanted) -> Iterator[ClassicQueue]:
+    """Every queue."""
+    domains = [domain for name, domain in node.server.domains.items() if wanted is None or name in wanted]
+    return chain.from_iterable(list(domain.vhost.queues.values()) for domain in domains)
+
+
+def connections(node: Managed, wanted: Wanted) -> Iterator[Connection]:
+    """Every connection that has come to a virtual host."""
+    for connection in list(node.server.connections):
+        if connection.domain is not None and (wanted is None or connection.domain.vhost.name in wanted):
+            yield connection
+
+
+def channels(node: Managed, wanted: Wanted) -> Iterator[Opened]:
+    """Every channel."""
+    for connection in connections(node, wanted):
+        for channel in list(connection.channels.values()):
+            yield connection, channel
+
+
+def about_queue(queue: ClassicQueue) -> str:
+    """Its labels."""
+    return labels(vhost=queue.vhost_name, queue=queue.name)
+
+
+def about_delivery(queue: ClassicQueue) -> str:
+    """Of what was taken out of it."""
+    return labels(channel="", vhost=queue.vhost_name, queue=queue.name)
+
+
+def about_publishing(queue: ClassicQueue) -> str:
+    """Of what was published to it."""
+    vhost = queue.vhost_name
+    return labels(channel="", queue_vhost=vhost, queue=queue.name, exchange_vhost=vhost, exchange="")
+
+
+def about_connection(connection: Connection) -> str:
+    """Its labels: RabbitMQ, too, calls it a channel."""
+    return labels(channel=connection.peer.name)
+
+
+def about_channel(opened: Opened) -> str:
+    """Its labels."""
+    return labels(channel=channel_name(*opened))
+
+
+def about_publisher(opened: Opened) -> str:
+    """Of what was published on it."""
+    domain = opened[0].domain
+    vhost = "" if domain is None else domain.vhost.name
+    return labels(channel=channel_name(*opened), vhost=vhost, exchange="")
+
+
+lengths = always(
+    attrgetter("message_count"),
+    attrgetter("unacked_count"),
+    lambda queue: queue.message_count + queue.unacked_count,
+)
+consumed = always(attrgetter("consumer_count"))
+delivered = always(
+    *map(
+        attrgetter,
+        (
+            "got_count", "got_no_ack_count", "delivered_count", "delivered_no_ack_count", "redelivered_count",
+            "acknowledged_count", "got_empty_count",
+        ),
+    )
+)  # fmt: skip
+published = always(attrgetter("published_count"))
+moved = always(
+    attrgetter("octets_received"),
+    attrgetter("outbox.total"),
+    attrgetter("read_count"),
+    attrgetter("write_count"),
+    attrgetter("outbox.size"),
+    lambda connection: len(connection.channels),
+)
+publishing = always(
+    *(
+        lambda opened, name=name: getattr(opened[1].publisher_counters, name)
+        for name in ("published", "confirmed", "returned", "dropped")
+    )
+)
+is_publisher = always(lambda opened: int(opened[1].publisher_counters.published > 0))
+opened = always(
+    lambda opened: sum(1 for _ in opened[1].subscriber.consumers),
+    lambda opened: opened[1].subscriber.unacked.count,
+    lambda opened: 0 if opened[1].confirms is None else opened[1].confirms.unconfirmed_count,
+    lambda opened: opened[1].uncommitted[0],
+    lambda opened: opened[1].uncommitted[1],
+    lambda opened: opened[1].subscriber.prefetch,
+    lambda opened: opened[1].subscriber.prefetch_max,
+)
+
+
+def memory(node: Managed) -> tuple[Reader, ...]:
+    """Where the messages of a queue are, and how much of the time its consumers could take more."""
+    time = node.sampler.time
+    names = (
+        "memory", "messages_ram", "message_bytes_ram", "messages_ready_ram", "messages_unacknowledged_ram",
+        "messages_persistent", "message_bytes_persistent", "message_bytes", "message_bytes_ready",
+        "message_bytes_unacknowledged", "messages_paged_out", "message_bytes_paged_out",
+    )  # fmt: skip
+
+    def used(queue: ClassicQueue) -> float:
+        return utilisation(queue, time)
+
+    return *(MEMORY[name] for name in names), used, used

@@ -1,0 +1,29 @@
+"""The text that Prometheus reads."""
+
+from warren.management.prometheus.exposition import GAUGE, Family, Scrapes, head, labels, line
+
+
+def test_values_stand_under_their_family() -> None:
+    assert head("x_y", Family("y", GAUGE, "What it is")) == "# TYPE x_y gauge\n# HELP x_y What it is\n"
+    assert line("x_y", "", 3) == "x_y 3\n"
+    assert line("x_y", labels(vhost="/", queue="q"), 0.5) == 'x_y{vhost="/",queue="q"} 0.5\n'
+
+
+def test_no_name_breaks_a_line() -> None:
+    assert labels(queue='a"b\\c\nd') == 'queue="a\\"b\\\\c\\nd"'
+    assert labels(queue="\udcff") == 'queue="?"'
+
+
+def test_scrapes_are_added_up_by_registry() -> None:
+    scrapes = Scrapes()
+    assert "_count" not in scrapes.text()
+    scrapes.note("default", 100, 0.5)
+    scrapes.note("default", 50, 0.25)
+    scrapes.note("detailed", 7, 1.0)
+    lines = scrapes.text().splitlines()
+    about = 'registry="default",content_type="text/plain; version=0.0.4; charset=utf-8"'
+    assert f"telemetry_scrape_size_bytes_count{{{about}}} 2" in lines
+    assert f"telemetry_scrape_size_bytes_sum{{{about}}} 150" in lines
+    assert f"telemetry_scrape_duration_seconds_sum{{{about}}} 0.75" in lines
+    assert f'telemetry_scrape_encoded_size_bytes_sum{{{about},encoding="identity"}} 150' in lines
+    assert sum(line.startswith("#") for line in lines) == 6
