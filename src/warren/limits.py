@@ -311,6 +311,10 @@ PATTERN_NAME_S = 0.00002
 EXPOSED_PER_TURN = 512
 # Exchanges, queues or bindings of a document that are under way together: the journal writes them as one.
 IMPORTED_AT_ONCE = 32
+# Entries that are held against a document in one turn, when an import is planned: some 300 µs.
+PLANNED_PER_TURN = 32
+# Entries that are told of in one answer, with what is there and what is to be.
+PLANNED_SHOWN_MAX = 1_000
 # Octets of messages that are got with one request; the answer, which is longer, is made in memory.
 HTTP_GOT_SIZE_MAX = 33_554_432
 # Messages of one answer when somebody looks into a queue; some kilobytes of JSON each.

@@ -33,6 +33,7 @@ from warren.management.api import (
     pausing,
     peek,
     permissions,
+    planning,
     queues,
     returning,
     sessions,
@@ -280,6 +281,10 @@ ROUTES: tuple[Route, ...] = (
     Route("/health/checks/node-is-quorum-critical", _get(health.critical), Right.USER),
     Route("/warren/session", {"POST": sessions.sign_in, "DELETE": sessions.sign_out}, Right.ANYBODY),
     Route("/warren/queues/{vhost}/{queue}/messages", _get(peek.peek), Right.VHOST),
+    Route("/warren/definitions/plan", {"POST": planning.plan}, Right.ADMINISTRATOR),
+    Route("/warren/definitions/apply", {"POST": planning.apply}, Right.ADMINISTRATOR),
+    Route("/warren/definitions/{vhost}/plan", {"POST": planning.plan_vhost}, Right.ADMINISTRATOR),
+    Route("/warren/definitions/{vhost}/apply", {"POST": planning.apply_vhost}, Right.ADMINISTRATOR),
     Route(
         "/warren/queues/{vhost}/{queue}/pause",
         {"GET": pausing.pause, "PUT": pausing.put_pause, "DELETE": pausing.delete_pause},

@@ -163,7 +163,7 @@ def _parameter(vhost: Vhost, component: str, name: str, value: Json) -> Entry:
 
 def _queues(vhost: Vhost) -> Iterable[Entry]:
     for queue in list(vhost.topology.queues.values()):
-        if _is_exported(queue):
+        if is_exported(queue):
             yield {
                 "name": queue.name,
                 "durable": queue.durable,
@@ -188,7 +188,7 @@ def _exchanges(vhost: Vhost) -> Iterable[Entry]:
 def _bindings(vhost: Vhost) -> Iterable[Entry]:
     queues = vhost.topology.queues
     for binding in list(vhost.topology.bindings()):
-        if not binding.is_to_queue or _is_exported(queues.get(binding.destination)):
+        if not binding.is_to_queue or is_exported(queues.get(binding.destination)):
             yield {
                 "source": binding.source,
                 "destination": binding.destination,
@@ -198,5 +198,6 @@ def _bindings(vhost: Vhost) -> Iterable[Entry]:
             }
 
 
-def _is_exported(queue: QueueRecord | None) -> bool:
+def is_exported(queue: QueueRecord | None) -> bool:
+    """True unless nobody could import it."""
     return queue is not None and queue.owner is None and not queue.name.startswith(RESERVED_PREFIX)

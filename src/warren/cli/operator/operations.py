@@ -1,17 +1,25 @@
-"""What Warren has beyond RabbitMQ: where a message would go, queues that pause, and messages taken back."""
+"""What Warren has beyond RabbitMQ: routes that are tried, queues that pause, messages taken back, plans."""
+
+from urllib.parse import urlencode
 
 import click
+from click.exceptions import Exit
 
 from warren.cli.operator.api import Row, filled
-from warren.cli.operator.command import Change, Command, Task
+from warren.cli.operator.command import Change, Command, Task, vhost_option
 from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.operator.session import Arguments, Session
 from warren.cli.operator.taking import EXCHANGE, QUEUE, flag, named, option, pairs_of
+from warren.cli.operator.tasks import read_definitions
+from warren.cli.operator.text import shown
 from warren.limits import TRACED_MISSES_MAX
 
 _REACHED = ("queue", "outcome", "through", "reason")
 _MISSED = ("exchange", "destination", "binding_key", "why not")
+_PLANNED = ("action", "kind", "vhost", "name", "what")
 _MISSES = 10
+# As `terraform plan -detailed-exitcode` has it: 0 is no change, 1 a failure.
+_CHANGES = 2
 
 
 def _route(session: Session, arguments: Arguments) -> None:
@@ -59,6 +67,80 @@ def _return(session: Session, arguments: Arguments) -> None:
     session.say(f"queue {arguments['queue']}: {answer['returned']} returned")
 
 
+def _plan(session: Session, arguments: Arguments) -> None:
+    answer = _planned(session, arguments, "plan", read_definitions(arguments["file"]))
+    _print_plan(session, answer)
+    if arguments["detailed_exitcode"] and _is_change(answer):
+        raise Exit(_CHANGES)
+
+
+def _apply(session: Session, arguments: Arguments) -> None:
+    definitions = read_definitions(arguments["file"])
+    fingerprint = arguments["fingerprint"]
+    if fingerprint is None:
+        answer = _planned(session, arguments, "plan", definitions)
+        if not session.is_json:
+            _print_plan(session, answer)
+        if _is_change(answer) and not arguments["yes"]:
+            raise Failure("nothing is changed without --fingerprint of a plan, or --yes", USAGE)
+        fingerprint = answer["fingerprint"]
+    answer = _planned(session, arguments, "apply", definitions, fingerprint=fingerprint)
+    if session.is_json:
+        session.print_json(answer)
+    for entry in answer["items"]:
+        if entry["outcome"] == "failed":
+            session.note(f"{entry['kind']} {entry['name']}: {entry['reason']}")
+    if answer["failed"]:
+        raise Failure(f"{answer['applied']} applied, {answer['failed']} failed")
+    session.say(f"definitions: {answer['applied']} applied")
+
+
+def _planned(session: Session, arguments: Arguments, what: str, definitions: object, **query: str) -> Row:
+    path = "/warren/definitions/" + ("" if arguments["vhost"] is None else "{vhost}/") + what
+    if arguments["prune"]:
+        query["prune"] = "true"
+    asked = "?" + urlencode(query) if query else ""
+    answer: Row = session.api.send("POST", filled(path, arguments) + asked, definitions)
+    return answer
+
+
+def _is_change(answer: Row) -> bool:
+    return any(answer["totals"][action] for action in ("create", "change", "delete"))
+
+
+def _print_plan(session: Session, answer: Row) -> None:
+    if session.is_json:
+        session.print_json(answer)
+        return
+    items = answer["items"]
+    if items:
+        session.print_rows(_PLANNED, [_planned_row(entry) for entry in items])
+        _note_rest(session, "entries", len(items), answer["items_total"])
+    for text in answer["left_out"]:
+        session.note(f"left out: {text}")
+    session.say(", ".join(f"{count} to {action}" for action, count in answer["totals"].items()))
+    if answer["losses"]:
+        session.say(f"lost with what is deleted: {_counts(answer['losses'])}")
+    session.say(f"fingerprint {answer['fingerprint']}")
+
+
+def _planned_row(entry: Row) -> list[object]:
+    name = entry["name"]
+    if "destination" in entry:
+        name = f"{name} -> {entry['destination']} {entry['routing_key']}"
+    before, after = entry["before"] or {}, entry["after"] or {}
+    told = _counts(entry.get("losses", {}))
+    if before and after:
+        changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+        told = "; ".join(f"{key}: {shown(before.get(key))} -> {shown(after.get(key))}" for key in changed)
+    parts = [part for part in (entry.get("reason"), told) if part]
+    return [entry["action"], entry["kind"], entry.get("vhost"), name, "; ".join(parts)]
+
+
+def _counts(losses: Row) -> str:
+    return ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in losses.items())
+
+
 def _reached(queue: Row) -> list[object]:
     through = queue["through"][0]
     more = f" and {queue['bindings'] - 1} more" if queue["bindings"] > 1 else ""
@@ -79,6 +161,8 @@ def _note_rest(session: Session, what: str, count: int, total: int) -> None:
     if count < total:
         session.note(f"{what}: {count} of {total}")
 
+
+_PRUNE = flag("--prune", text="what FILE has not goes, in those sections that it has")
 
 OPERATIONS: tuple[Command, ...] = (
     Change(
@@ -133,6 +217,31 @@ OPERATIONS: tuple[Command, ...] = (
                 default=_MISSES,
                 show_default=True,
             ),
+        ),
+    ),
+    Task(
+        group="definitions",
+        name="plan",
+        does=_plan,
+        text="Tell what importing FILE would create, change and, with --prune, delete; nothing is done.",
+        takes=(
+            vhost_option(None),
+            named("file", default="-"),
+            _PRUNE,
+            flag("--detailed-exitcode", text="end with status 2 if anything would change"),
+        ),
+    ),
+    Task(
+        group="definitions",
+        name="apply",
+        does=_apply,
+        text="Do what a plan of FILE says, unless the broker has changed since.",
+        takes=(
+            vhost_option(None),
+            named("file", default="-"),
+            _PRUNE,
+            option("--fingerprint", "of the plan"),
+            flag("--yes", text="plan and do it at once"),
         ),
     ),
 )

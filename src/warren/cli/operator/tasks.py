@@ -93,16 +93,20 @@ def _export(session: Session, arguments: Arguments) -> None:
 
 
 def _import(session: Session, arguments: Arguments) -> None:
-    name = arguments["file"]
+    session.api.send("POST", _definitions_path(arguments), read_definitions(arguments["file"]))
+    session.say("definitions: imported")
+
+
+def read_definitions(name: str) -> object:
+    """The document in the file `name`, or on standard input for `-`."""
     try:
         octets = _standard_input() if name == "-" else _octets(Path(name))
-        definitions = json.loads(octets)
+        definitions: object = json.loads(octets)
     except OSError as error:
         raise Failure(f"{name}: {error.strerror}", USAGE) from None
     except ValueError as error:
         raise Failure(f"{name} is no JSON: {error}", USAGE) from None
-    session.api.send("POST", _definitions_path(arguments), definitions)
-    session.say("definitions: imported")
+    return definitions
 
 
 def _definitions_path(arguments: Arguments) -> str:

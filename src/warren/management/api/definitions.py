@@ -110,7 +110,7 @@ async def _import(request: web.Request, node: Managed, vhost: str | None) -> web
 
 def _understood(octets: bytes, node: Managed, vhost: str | None) -> Importable:
     try:
-        return importable(imported(_parsed(octets), node.hash_password, vhost=vhost), node.metadata)
+        return importable(imported(parsed(octets), node.hash_password, vhost=vhost), node.metadata)
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
 
@@ -154,7 +154,8 @@ def _place(command: Command) -> str:
     return ""
 
 
-def _parsed(octets: bytes) -> Json:
+def parsed(octets: bytes) -> Json:
+    """The document in `octets`."""
     try:
         return decode(octets)
     except Refused:

@@ -1,0 +1,251 @@
+"""Definitions, told before they are made: what an import would come to, and then exactly that."""
+
+import asyncio
+import hmac
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
+
+from aiohttp import web
+
+from warren.access.passwords import is_affordable, is_password
+from warren.errors import AmqpError
+from warren.limits import IMPORTED_AT_ONCE, LISTED_PER_TURN, PLANNED_SHOWN_MAX
+from warren.management.api.definitions import parsed
+from warren.management.auth import user_of
+from warren.management.bodies import read_octets
+from warren.management.describing import described, meant
+from warren.management.managed import Managed
+from warren.management.proposing import vhost_of
+from warren.management.replies import bad_request, encoded, refused, reply
+from warren.management.views.planning import is_empty, item_facts, losses_of
+from warren.metadata.commands import Command, Json, Outcome, Reply
+from warren.metadata.definitions_import import DefinitionsError, imported
+from warren.metadata.entries import Key
+from warren.metadata.planning import Action, Item, Plan
+from warren.metadata.users import PasswordHash
+from warren.vhost.importing import Importable, importable
+
+_LEFT_OUT_SHOWN_MAX = 100
+_TRUE = "true"
+
+
+class PlanQuery(TypedDict, total=False):
+    """How much is planned, and told."""
+
+    prune: Annotated[bool, meant("What the document has not goes, in the sections that it has")]
+    count: Annotated[int, meant("How many entries are told of: 1,000, or less")]
+
+
+class ApplyQuery(PlanQuery):
+    """Which plan is carried out."""
+
+    fingerprint: Annotated[str, meant("Of the plan, which was made with the same document and `prune`")]
+
+
+class EntryShape(TypedDict, total=False):
+    """An entry that is not as the document has it."""
+
+    action: Required[Literal["create", "change", "delete", "blocked"]]
+    kind: Required[str]
+    vhost: str
+    name: Required[str]
+    component: str
+    exchange: str
+    destination_type: str
+    destination: str
+    routing_key: str
+    arguments: Any
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    reason: str
+    losses: Annotated[Mapping[str, int], meant("What goes along with what is deleted")]
+    outcome: Literal["done", "failed"]
+
+
+class PlanShape(TypedDict):
+    """What an import would come to."""
+
+    fingerprint: str
+    totals: dict[str, int]
+    losses: dict[str, int]
+    items: list[EntryShape]
+    items_total: int
+    left_out: list[str]
+    applied: NotRequired[int]
+    failed: NotRequired[int]
+
+
+@described(query=PlanQuery, body=dict[str, Any], gives=PlanShape)
+async def plan(request: web.Request, node: Managed) -> web.StreamResponse:
+    """What an import of a document would create, change and leave; nothing is made."""
+    return await _plan(request, node, None)
+
+
+@described(query=PlanQuery, body=dict[str, Any], gives=PlanShape)
+async def plan_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """What an import of a document into one virtual host would come to; nothing is made."""
+    return await _plan(request, node, vhost_of(request, node).name)
+
+
+@described(query=ApplyQuery, body=dict[str, Any], gives=PlanShape, answers={409: dict[str, str]})
+async def apply(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Carry out a plan, unless it would be another one by now: 409."""
+    return await _apply(request, node, None)
+
+
+@described(query=ApplyQuery, body=dict[str, Any], gives=PlanShape, answers={409: dict[str, str]})
+async def apply_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Carry out a plan for one virtual host, unless it would be another one by now: 409."""
+    return await _apply(request, node, vhost_of(request, node).name)
+
+
+class _Planned:
+    """A plan, and what is told of it."""
+
+    def __init__(self, plan: Plan, found: Importable, fingerprint: str, losses: dict[str, int]) -> None:
+        self.plan = plan
+        self.left_out = found.left_out[:_LEFT_OUT_SHOWN_MAX]
+        self.fingerprint = fingerprint
+        self.losses = losses
+
+    def facts(self, items: list[dict[str, Json]]) -> dict[str, Json]:
+        """It, with `items` of it."""
+        totals = dict.fromkeys((action.value for action in Action), 0) | {"keep": self.plan.kept}
+        for item in self.plan.items:
+            totals[item.action.value] += 1
+        return {
+            "fingerprint": self.fingerprint,
+            "totals": totals,
+            "losses": self.losses,
+            "items": items,
+            "items_total": len(self.plan.items),
+            "left_out": self.left_out,
+        }
+
+
+async def _plan(request: web.Request, node: Managed, vhost: str | None) -> web.StreamResponse:
+    count = _count(request)
+    planned = await _planned(request, node, vhost)
+    return reply(planned.facts([item_facts(node, item) for item in planned.plan.items[:count]]))
+
+
+async def _apply(request: web.Request, node: Managed, vhost: str | None) -> web.StreamResponse:
+    count = _count(request)
+    planned = await _planned(request, node, vhost)
+    if not hmac.compare_digest(request.query.get("fingerprint", "").encode(), planned.fingerprint.encode()):
+        reason = "what exists, or the document, is not what the plan was made of: plan again"
+        return refused(409, "conflict", reason)
+    results: list[dict[str, Json]] = []
+    applied = failed = 0
+    for together in _together(planned.plan.items):
+        told = [item_facts(node, item) for item in together]
+        commands = [item.command for item in together if item.command is not None]
+        answers = await asyncio.gather(
+            *(node.proposals.propose(command) for command in commands), return_exceptions=True
+        )
+        for facts, command, answer in zip(told, commands, answers, strict=True):
+            reason = _failure(command, answer)
+            applied, failed = applied + (not reason), failed + bool(reason)
+            facts |= {"outcome": "failed", "reason": reason} if reason else {"outcome": "done"}
+            # What failed is told of whatever else there is.
+            if len(results) < count or reason:
+                results.append(facts)
+    return reply(planned.facts(results[-PLANNED_SHOWN_MAX:]) | {"applied": applied, "failed": failed})
+
+
+def _together(items: list[Item]) -> Iterator[list[Item]]:
+    """Items that may be under way at once: of one action, and about one kind of thing."""
+    together: list[Item] = []
+    for item in items:
+        if item.action is Action.BLOCKED:
+            continue
+        first = together[0] if together else item
+        is_other = (first.action, first.key.section) != (item.action, item.key.section)
+        if is_other or len(together) == IMPORTED_AT_ONCE:
+            yield together
+            together = []
+        together.append(item)
+    if together:
+        yield together
+
+
+def _failure(command: Command, answer: Reply | BaseException) -> str:
+    """Why `command` was not carried out; nothing if it was."""
+    if isinstance(answer, AmqpError):
+        return answer.message
+    if isinstance(answer, BaseException):
+        raise answer
+    if answer.outcome is Outcome.REFUSED:
+        return answer.text
+    if answer.outcome is Outcome.MISSING and not type(command).__name__.startswith(_REMOVING):
+        return answer.text or "what it needs is not there"
+    return ""
+
+
+# What is gone already is as well as removed.
+_REMOVING = ("Delete", "Remove", "Clear", "Unbind")
+
+
+async def _planned(request: web.Request, node: Managed, vhost: str | None) -> _Planned:
+    is_pruning = request.query.get("prune", "") == _TRUE
+    octets = await read_octets(request)
+    # A document of ten megabytes takes a second to be understood, in which everybody else goes on.
+    found, sections = await asyncio.to_thread(_understood, octets, node, vhost)
+    pruned = sections if is_pruning else frozenset[str]()
+    asker = Key("users", "", user_of(request).name)
+    plan = Plan(node.metadata, found.commands, vhost=vhost, pruned=pruned, spared={asker})
+    for _ in plan.steps():
+        await asyncio.sleep(0)
+    digest = sha256(encoded([vhost, is_pruning]))
+    losses: dict[str, int] = {}
+    for number, item in enumerate(plan.items, 1):
+        of_item = losses_of(node, item)
+        for name, count in of_item.items():
+            losses[name] = losses.get(name, 0) + count
+        # Messages come and go; that a queue is not empty any more is another plan.
+        digest.update(encoded([item.action.value, item.key, item.before, item.after, is_empty(of_item)]))
+        if not number % LISTED_PER_TURN:
+            await asyncio.sleep(0)
+    return _Planned(plan, found, digest.hexdigest(), losses)
+
+
+def _understood(octets: bytes, node: Managed, vhost: str | None) -> tuple[Importable, frozenset[str]]:
+    """The commands of a document, and which sections it has."""
+    document = parsed(octets)
+    if not isinstance(document, dict):
+        raise bad_request("not_json")
+    users = document.get("users")
+    if isinstance(users, list):
+        document["users"] = [_with_known_hash(user, node) for user in users]
+    try:
+        found = importable(imported(document, node.hash_password, vhost=vhost), node.metadata)
+    except DefinitionsError as error:
+        raise bad_request(str(error)) from None
+    return found, frozenset(document)
+
+
+def _with_known_hash(entry: Json, node: Managed) -> Json:
+    """`entry` of a user, with the hash that is known of a password that is: no hash of it is like another."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("password"), str):
+        return entry
+    name = entry.get("name")
+    user = node.metadata.users.by_name.get(name) if isinstance(name, str) else None
+    if user is None:
+        return entry
+    stored = PasswordHash(user.password_hash, user.hashing_algorithm)
+    if not is_affordable(stored) or not is_password(entry["password"], stored):
+        return entry
+    known = {name: value for name, value in entry.items() if name != "password"}
+    return known | {
+        "password_hash": b64encode(stored.octets).decode("ascii"),
+        "hashing_algorithm": stored.algorithm,
+    }
+
+
+def _count(request: web.Request) -> int:
+    text = request.query.get("count", str(PLANNED_SHOWN_MAX))
+    if not text.isascii() or not text.isdecimal() or len(text) > 9 or int(text) > PLANNED_SHOWN_MAX:
+        raise bad_request(f"count is a number up to {PLANNED_SHOWN_MAX}, not '{text[:40]}'")
+    return int(text)

@@ -1,0 +1,124 @@
+"""What is told of an entry of a plan, and of what goes with it."""
+
+import json
+from collections.abc import Mapping
+
+from warren.management.managed import Managed
+from warren.metadata.commands import Json
+from warren.metadata.entries import Key
+from warren.metadata.planning import Action, Item
+from warren.queues.classic import ClassicQueue
+
+# Of the name of a section, the name of one thing in it.
+_KINDS = {"policies": "policy"}
+# What is lost for good with what is deleted, and so worth another look if it is not nothing any more.
+_LOST = ("messages_ready", "messages_unacknowledged", "consumers", "connections")
+
+
+def item_facts(node: Managed, item: Item) -> dict[str, Json]:
+    """What is told of it."""
+    key = item.key
+    facts: dict[str, Json] = {
+        "action": item.action.value,
+        "kind": _KINDS.get(key.section, key.section.removesuffix("s")),
+        **({"vhost": key.vhost} if key.vhost else {}),
+        "name": key.name,
+        **_more(key),
+        "before": item.before,
+        "after": item.after,
+    }
+    if item.reason:
+        facts["reason"] = item.reason
+    losses = losses_of(node, item)
+    return facts | {"losses": losses} if losses else facts
+
+
+def losses_of(node: Managed, item: Item) -> Mapping[str, int]:
+    """What goes along with it, as it is now; nothing unless it is deleted."""
+    if item.action is not Action.DELETE:
+        return {}
+    key = item.key
+    match key.section:
+        case "queues":
+            losses = _of_queues(node, key.vhost, key.name)
+        case "exchanges":
+            vhost = node.metadata.vhost(key.vhost)
+            topology = None if vhost is None else vhost.topology
+            bindings = [] if topology is None else topology.bindings_from(key.name)
+            others = [] if topology is None else topology.bindings_to_exchange(key.name)
+            losses = {"bindings": len(bindings) + len(others)}
+        case "vhosts":
+            losses = _of_vhost(node, key.name)
+        case "users":
+            granted = node.metadata.permissions.by_user_and_vhost
+            losses = {
+                "permissions": sum(user == key.name for user, _ in granted),
+                "connections": _connections(node, user=key.name),
+            }
+        case "permissions":
+            losses = {"connections": _connections(node, user=key.name, vhost=key.vhost)}
+        case _:
+            losses = {}
+    return {name: count for name, count in losses.items() if count}
+
+
+def is_empty(losses: Mapping[str, int]) -> bool:
+    """True if no message, consumer or connection is among `losses`."""
+    return not any(losses.get(name) for name in _LOST)
+
+
+def _more(key: Key) -> dict[str, Json]:
+    """What is told of a key beside its names."""
+    match key.section, key.more:
+        case "bindings", (kind, destination, routing_key, arguments):
+            return {
+                "destination_type": kind,
+                "destination": destination,
+                "routing_key": routing_key,
+                "arguments": json.loads(arguments) if arguments else {},
+            }
+        case "parameters", (component,):
+            return {"component": component}
+        case "topic_permissions", (exchange,):
+            return {"exchange": exchange}
+    return {}
+
+
+def _of_queues(node: Managed, vhost: str, name: str) -> dict[str, int]:
+    described = node.metadata.vhost(vhost)
+    bindings = [] if described is None else described.topology.bindings_to_queue(name)
+    domain = node.server.domains.get(vhost)
+    live = None if domain is None else domain.vhost.queues.get(name)
+    return {**_of_live([] if live is None else [live]), "bindings": len(bindings)}
+
+
+def _of_vhost(node: Managed, name: str) -> dict[str, int]:
+    vhost, domain = node.metadata.vhost(name), node.server.domains.get(name)
+    if vhost is None:
+        return {}
+    return {
+        **_of_live([] if domain is None else list(domain.vhost.queues.values())),
+        "queues": len(vhost.topology.queues),
+        "exchanges": sum(1 for exchange in vhost.topology.exchanges if not exchange.startswith("amq.")) - 1,
+        "permissions": sum(of == name for _, of in node.metadata.permissions.by_user_and_vhost),
+        "connections": _connections(node, vhost=name),
+    }
+
+
+def _of_live(queues: list[ClassicQueue]) -> dict[str, int]:
+    return {
+        "messages_ready": sum(queue.message_count for queue in queues),
+        "messages_unacknowledged": sum(queue.unacked_count for queue in queues),
+        "consumers": sum(queue.consumer_count for queue in queues),
+    }
+
+
+def _connections(node: Managed, *, user: str | None = None, vhost: str | None = None) -> int:
+    """How many connections are of `user`, and in `vhost`."""
+    return sum(
+        connection.login is not None
+        and connection.domain is not None
+        and user in (None, connection.login.user)
+        and vhost in (None, connection.domain.vhost.name)
+        for connection in node.server.connections
+    )
