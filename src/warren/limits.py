@@ -311,6 +311,12 @@ PATTERN_NAME_S = 0.00002
 EXPOSED_PER_TURN = 512
 # Exchanges, queues or bindings of a document that are under way together: the journal writes them as one.
 IMPORTED_AT_ONCE = 32
+# Exchanges in a picture of a virtual host in which nothing stands in the middle.
+PICTURED_EXCHANGES_MAX = 12
+# What is drawn on one side of one thing: more are counted, as nobody tells them apart.
+PICTURED_AROUND_MAX = 12
+# And consumers of one queue: each is a line that crosses others.
+PICTURED_CONSUMERS_MAX = 3
 # Entries that are held against a document in one turn, when an import is planned: some 300 µs.
 PLANNED_PER_TURN = 32
 # Entries that are told of in one answer, with what is there and what is to be.

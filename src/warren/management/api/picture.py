@@ -1,0 +1,251 @@
+"""What of a virtual host hangs together, around one exchange or queue: as much of it as one can look at."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Annotated, Literal, NotRequired, TypeAlias, TypedDict
+
+from aiohttp import web
+
+from warren.limits import LISTED_PER_TURN, PICTURED_AROUND_MAX, PICTURED_CONSUMERS_MAX, PICTURED_EXCHANGES_MAX
+from warren.management.asking import Asking, asking
+from warren.management.describing import described, meant
+from warren.management.managed import Managed
+from warren.management.replies import bad_request, missing, reply
+from warren.metadata.definitions import json_value
+from warren.metadata.records import BindingRecord
+from warren.queues.classic import ClassicQueue
+
+_KEYS_SHOWN_MAX = 3
+# What a line stands for.
+_Kind: TypeAlias = Literal["binding", "alternate", "dead-letter", "consumer"]
+_EXCHANGE, _QUEUE = "exchange", "queue"
+# A kind, and a name.
+_Place: TypeAlias = tuple[str, str]
+
+
+class PictureQuery(TypedDict, total=False):
+    """What stands in the middle; nothing is the exchanges that most is bound to."""
+
+    kind: Literal["exchange", "queue"]
+    name: str
+
+
+class ThingShape(TypedDict):
+    """An exchange, a queue or a consumer."""
+
+    id: str
+    kind: Literal["exchange", "queue", "consumer"]
+    name: str
+    column: Annotated[int, meant("How many steps behind what stands in the middle; before it, below 0")]
+    type: NotRequired[str]
+    messages: NotRequired[int]
+    consumers: NotRequired[int]
+    paused: NotRequired[bool]
+    more_before: NotRequired[Annotated[int, meant("Things that lead to it and are not in the picture")]]
+    more_behind: NotRequired[Annotated[int, meant("Things that it leads to and that are not in the picture")]]
+
+
+LineShape = TypedDict(
+    "LineShape",
+    {
+        "from": str,
+        "to": str,
+        "kind": _Kind,
+        "keys": list[str],
+        "count": int,
+    },
+)
+
+
+class PictureShape(TypedDict):
+    """Things, and what leads from one to another."""
+
+    things: list[ThingShape]
+    lines: list[LineShape]
+    exchanges_total: int
+
+
+class _Picture:
+    """What is in it so far."""
+
+    def __init__(self, asks: Asking) -> None:
+        self._vhost = asks.domain.vhost
+        self._records = asks.records
+        self.things: dict[str, ThingShape] = {}
+        self.lines: dict[tuple[str, str, str], LineShape] = {}
+
+    async def around(self, middle: _Place) -> None:
+        """Have what leads to `middle` and what it leads to, two steps each way."""
+        self._add(middle, 0)
+        await self._before(middle, -1)
+        for place in self._exchanges_in(-1):
+            await self._before(place, -2)
+        if middle[0] == _EXCHANGE:
+            await self._behind(middle, 1)
+            for place in self._exchanges_in(1):
+                await self._behind(place, 2)
+        self._ends()
+
+    async def most_bound(self) -> None:
+        """Have the exchanges that most is bound to, and what that is."""
+        bound = [
+            (-self._vhost.router.exchanges[name].bindings, name)
+            for name in self._records.exchanges
+            if name and self._records.has_bindings_from(name)
+        ]
+        for _, name in sorted(bound)[:PICTURED_EXCHANGES_MAX]:
+            self._add((_EXCHANGE, name), 0)
+        for place in self._exchanges_in(0):
+            await self._behind(place, 1)
+        self._ends()
+
+    def _exchanges_in(self, column: int) -> list[_Place]:
+        return [
+            (_EXCHANGE, thing["name"])
+            for thing in self.things.values()
+            if thing["column"] == column and thing["kind"] == _EXCHANGE
+        ]
+
+    async def _behind(self, place: _Place, column: int) -> None:
+        grouped = await _grouped(self._records.bindings_from(place[1]), _destination)
+        self._connect(place, grouped, column, is_behind=True)
+
+    async def _before(self, place: _Place, column: int) -> None:
+        kind, name = place
+        found = (
+            self._records.bindings_to_queue(name)
+            if kind == _QUEUE
+            else self._records.bindings_to_exchange(name)
+        )
+        self._connect(place, await _grouped(found, _source), column, is_behind=False)
+
+    def _connect(
+        self, place: _Place, grouped: dict[_Place, list[BindingRecord]], column: int, *, is_behind: bool
+    ) -> None:
+        shown = list(grouped)[:PICTURED_AROUND_MAX]
+        for other in shown:
+            if not self._exists(other):
+                continue
+            self._add(other, column)
+            ends = (place, other) if is_behind else (other, place)
+            self._line(*ends, "binding", grouped[other])
+        if len(grouped) > len(shown) and _id(place) in self.things:
+            rest = len(grouped) - len(shown)
+            if is_behind:
+                self.things[_id(place)]["more_behind"] = rest
+            else:
+                self.things[_id(place)]["more_before"] = rest
+
+    def _exists(self, place: _Place) -> bool:
+        return place[1] in (self._records.queues if place[0] == _QUEUE else self._records.exchanges)
+
+    def _add(self, place: _Place, column: int) -> None:
+        kind, name = place
+        if _id(place) in self.things or not self._exists(place):
+            return
+        if kind == _EXCHANGE:
+            self.things[_id(place)] = {
+                "id": _id(place), "kind": "exchange", "name": name, "column": column,
+                "type": self._records.exchanges[name].type,
+            }  # fmt: skip
+            return
+        thing: ThingShape = {"id": _id(place), "kind": "queue", "name": name, "column": column}
+        live = self._vhost.queues.get(name)
+        if live is not None:
+            thing["messages"] = live.message_count + live.unacked_count
+            thing["consumers"] = live.consumer_count
+            if live.is_paused:
+                thing["paused"] = True
+        self.things[_id(place)] = thing
+
+    def _line(self, start: _Place, end: _Place, kind: _Kind, bindings: list[BindingRecord]) -> None:
+        keys = list(dict.fromkeys(_key(binding) for binding in bindings[:_KEYS_SHOWN_MAX]))
+        self.lines[_id(start), _id(end), kind] = {
+            "from": _id(start), "to": _id(end), "kind": kind, "keys": keys, "count": max(1, len(bindings)),
+        }  # fmt: skip
+
+    def _ends(self) -> None:
+        """Alternates, dead letters and consumers of what is in the picture."""
+        for thing in list(self.things.values()):
+            place = (thing["kind"], thing["name"])
+            if thing["kind"] == _EXCHANGE:
+                exchange = self._vhost.router.exchanges.get(thing["name"])
+                self._lead(place, exchange.alternate if exchange is not None else None, "alternate")
+            elif (live := self._vhost.queues.get(thing["name"])) is not None:
+                self._lead(place, live.settings.dead_letter_exchange, "dead-letter")
+                self._consumers(place, live)
+
+    def _lead(self, place: _Place, name: str | None, kind: _Kind) -> None:
+        """A line to an exchange that is not bound, but named."""
+        if name:
+            other = (_EXCHANGE, name)
+            self._add(other, self.things[_id(place)]["column"] + 1)
+            if _id(other) in self.things:
+                self._line(place, other, kind, [])
+
+    def _consumers(self, place: _Place, live: ClassicQueue) -> None:
+        consumers = list(live.consumers())
+        for number, consumer in enumerate(consumers[:PICTURED_CONSUMERS_MAX]):
+            name = f"{_id(place)} {number}"
+            column = self.things[_id(place)]["column"] + 1
+            self.things[name] = {"id": name, "kind": "consumer", "name": consumer.tag, "column": column}
+            self.lines[_id(place), name, "consumer"] = {
+                "from": _id(place), "to": name, "kind": "consumer", "keys": [], "count": 1,
+            }  # fmt: skip
+        if len(consumers) > PICTURED_CONSUMERS_MAX:
+            self.things[_id(place)]["more_behind"] = len(consumers) - PICTURED_CONSUMERS_MAX
+
+
+@described(query=PictureQuery, gives=PictureShape)
+async def picture(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Exchanges, queues and consumers around one of them, and what leads from one to another."""
+    asks = asking(request, node)
+    kind, name = request.query.get("kind", ""), request.query.get("name", "")
+    found = _Picture(asks)
+    if not kind:
+        await found.most_bound()
+    elif kind in (_EXCHANGE, _QUEUE):
+        await found.around((kind, name))
+        if not found.things:
+            raise missing()
+    else:
+        raise bad_request(f"kind is {_EXCHANGE} or {_QUEUE}, not '{kind[:40]}'")
+    return reply(
+        {
+            "things": list(found.things.values()),
+            "lines": list(found.lines.values()),
+            "exchanges_total": sum(map(asks.records.has_bindings_from, asks.records.exchanges)),
+        }
+    )
+
+
+async def _grouped(
+    bindings: Iterable[BindingRecord], end: Callable[[BindingRecord], _Place]
+) -> dict[_Place, list[BindingRecord]]:
+    """Bindings by what they lead to, or from; a turn's work at once."""
+    grouped: dict[_Place, list[BindingRecord]] = {}
+    for number, binding in enumerate(bindings, 1):
+        grouped.setdefault(end(binding), []).append(binding)
+        if not number % LISTED_PER_TURN:
+            await asyncio.sleep(0)
+    return grouped
+
+
+def _source(binding: BindingRecord) -> _Place:
+    return _EXCHANGE, binding.source
+
+
+def _destination(binding: BindingRecord) -> _Place:
+    return binding.destination_kind, binding.destination
+
+
+def _key(binding: BindingRecord) -> str:
+    """What a binding asks for, in short."""
+    if not binding.arguments_octets:
+        return binding.routing_key
+    told = ", ".join(f"{name}={json_value(value)}" for name, value in binding.arguments.items())
+    return f"{binding.routing_key} {told}".strip()
+
+
+def _id(place: _Place) -> str:
+    return f"{place[0]} {place[1]}"

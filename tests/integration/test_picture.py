@@ -1,0 +1,83 @@
+"""What hangs together in a virtual host, as a page draws it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pika
+import pytest
+from tests.integration.api import Client
+from tests.integration.process import Broker
+
+from warren.limits import PICTURED_AROUND_MAX, PICTURED_CONSUMERS_MAX
+
+MANY = 500
+
+
+@pytest.fixture
+def channel(node: Broker, client: Client) -> Iterator[Any]:
+    client.ask("PUT /vhosts/drawn")
+    client.ask("PUT /permissions/drawn/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    parameters = pika.ConnectionParameters("127.0.0.1", node.port, "drawn")
+    with pika.BlockingConnection(parameters) as connection:
+        yield connection.channel()
+    client.ask("DELETE /vhosts/drawn")
+
+
+def drawn(client: Client, query: str = "") -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
+    answer = client.get(f"/warren/topology/drawn{query}")
+    things = {thing["id"]: thing for thing in answer["things"]}
+    lines = {(line["from"], line["to"]): line for line in answer["lines"]}
+    assert all(start in things and end in things for start, end in lines)
+    return things, lines
+
+
+def test_two_steps_each_way_are_drawn(client: Client, channel: Any) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        channel.exchange_declare(
+            name, "topic", arguments={"alternate-exchange": "e"} if name == "c" else None
+        )
+    for source, destination in (("a", "b"), ("b", "c"), ("c", "d"), ("d", "c")):
+        channel.exchange_bind(destination, source, "k")
+    channel.queue_declare("q", arguments={"x-dead-letter-exchange": "e"})
+    for key in ("1", "2", "3", "4"):
+        channel.queue_bind("q", "c", key)
+    channel.basic_consume("q", lambda *_: None, consumer_tag="eater")
+    client.ask("PUT /warren/queues/drawn/q/pause")
+    things, lines = drawn(client, "?kind=exchange&name=c")
+    columns = {name: thing["column"] for name, thing in things.items()}
+    assert columns == {
+        "exchange c": 0, "exchange b": -1, "exchange d": -1, "exchange a": -2, "queue q": 1, "queue q 0": 2,
+        "exchange e": 1,
+    }  # fmt: skip
+    assert lines["exchange c", "queue q"]["keys"] == ["1", "2", "3"]
+    assert lines["exchange c", "queue q"]["count"] == 4
+    assert lines["exchange c", "exchange e"]["kind"] == "alternate"
+    assert lines["queue q", "exchange e"]["kind"] == "dead-letter"
+    assert lines["queue q", "queue q 0"]["kind"] == "consumer"
+    assert things["queue q"]["paused"]
+    assert things["queue q 0"]["name"] == "eater"
+    things, _ = drawn(client, "?kind=queue&name=q")
+    assert {name for name, thing in things.items() if thing["column"] < 0} == {
+        "exchange c", "exchange b", "exchange d",
+    }  # fmt: skip
+
+
+def test_of_many_the_first_are_drawn_and_the_rest_is_counted(client: Client, channel: Any) -> None:
+    channel.exchange_declare("hub", "fanout")
+    for number in range(MANY):
+        channel.queue_declare(f"q{number:03}")
+        channel.queue_bind(f"q{number:03}", "hub")
+    for number in range(PICTURED_CONSUMERS_MAX + 2):
+        channel.basic_consume("q000", lambda *_: None, consumer_tag=f"c{number}")
+    for query in ("", "?kind=exchange&name=hub"):
+        things, _ = drawn(client, query)
+        assert things["exchange hub"]["more_behind"] == MANY - PICTURED_AROUND_MAX
+        assert things["queue q000"]["more_behind"] == 2
+        assert len(things) == 1 + PICTURED_AROUND_MAX + PICTURED_CONSUMERS_MAX
+
+
+def test_nothing_is_drawn_of_what_is_not_there(client: Client, channel: Any) -> None:
+    assert drawn(client) == ({}, {})
+    assert client.status("GET /warren/topology/drawn?kind=queue&name=none") == 404
+    assert client.status("GET /warren/topology/drawn?kind=star&name=none") == 400
+    assert client.status("GET /warren/topology/none") == 404
