@@ -67,6 +67,96 @@ def test_a_queue_is_made_filled_looked_into_emptied_and_deleted(node: Broker, ta
     assert "made here" not in names
 
 
+@pytest.fixture
+def graveyard(node: Broker) -> Iterator[None]:
+    """Three dead letters of one cause and one of another, in `graveyard`."""
+    for name in ("graveyard", "aside"):
+        api(node, f"PUT /queues/%2F/{name}", {"durable": True})
+    to_graveyard = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graveyard"}
+    api(node, "PUT /queues/%2F/work", {"durable": True, "arguments": to_graveyard})
+    api(node, "PUT /queues/%2F/short", {"durable": True, "arguments": {**to_graveyard, "x-max-length": 0}})
+    for key, count in (("work", 3), ("short", 1)):
+        for number in range(count):
+            message = {"routing_key": key, "payload": f"{key} {number}", "payload_encoding": "string"}
+            api(node, "POST /exchanges/%2F/amq.default/publish", {**message, "properties": {}})
+    rejecting = {"count": 3, "ackmode": "reject_requeue_false", "encoding": "auto"}
+    api(node, "POST /queues/%2F/work/get", rejecting)
+    yield
+    for name in ("graveyard", "aside", "work", "short"):
+        api(node, f"DELETE /queues/%2F/{name}")
+
+
+def bodies(node: Broker, queue: str) -> list[str]:
+    """What is ready in it."""
+    found: Any = api(node, f"GET /warren/queues/%2F/{queue}/messages")
+    return [message["payload"] for message in found["messages"]]
+
+
+@pytest.mark.usefixtures("graveyard")
+def test_dead_letters_of_a_cause_are_sent_back_and_taken_back(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    tab.open("dead-letters")
+    page.get_by_role("link", name="work").click()
+    expect(page.locator(".message")).to_have_count(3)
+    press(page, "Send back")
+    expect(page.get_by_role("dialog")).to_contain_text("all of this cause")
+    press(page, "Preview")
+    expect(page.get_by_text("3 would go, 0 would stay")).to_be_visible()
+    assert bodies(node, "work") == []
+    press(page, "Send")
+    expect(page.get_by_text("3 moved")).to_be_visible()
+    expect(page.locator(".message")).to_have_count(0)
+    assert bodies(node, "work") == ["work 0", "work 1", "work 2"]
+    press(page, "Undo")
+    expect(page.get_by_text("3 taken back, 0 too late")).to_be_visible()
+    expect(page.locator(".message")).to_have_count(3)
+    assert bodies(node, "graveyard") == ["short 0", "work 0", "work 1", "work 2"]
+    tab.open("jobs")
+    expect(page.get_by_text("undone")).to_be_visible()
+
+
+@pytest.mark.usefixtures("graveyard")
+def test_one_dead_letter_is_chosen_mended_and_sent_elsewhere(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    tab.open("dead-letters/%2F/graveyard?died=work&reason=rejected&exchange=")
+    page.get_by_label("Choose this one").nth(1).check()
+    press(page, "Send back")
+    fill(page, to="other-queue")
+    page.get_by_label("Queue", exact=True).fill("nowhere")
+    press(page, "Preview")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("no queue 'nowhere'")
+    tab.complaints.clear()
+    page.get_by_label("Queue", exact=True).fill("aside")
+    page.get_by_text("Change something on the way").click()
+    fill(page, headers="mended = true", payload="better")
+    press(page, "Preview")
+    press(page, "Send")
+    expect(page.get_by_text("1 moved")).to_be_visible()
+    found: Any = api(node, "GET /warren/queues/%2F/aside/messages")
+    assert [message["payload"] for message in found["messages"]] == ["better"]
+    assert found["messages"][0]["properties"]["headers"]["mended"] is True
+    assert bodies(node, "graveyard") == ["short 0", "work 0", "work 2"]
+
+
+@pytest.mark.usefixtures("graveyard")
+def test_messages_are_moved_to_another_queue_and_a_job_is_stopped(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    tab.open("queues/%2F/graveyard?tab=move")
+    fill(page, destination="aside", conditions="body~short")
+    press(page, "Preview")
+    expect(page.get_by_text("1 would go, 0 would stay; 4 were looked at")).to_be_visible()
+    press(page, "Move")
+    expect(page.get_by_text("1 moved")).to_be_visible()
+    assert bodies(node, "aside") == ["short 0"]
+    fill(page, conditions="", rate="0.01")
+    press(page, "Preview")
+    press(page, "Move")
+    expect(page.get_by_role("heading", name="On their way")).to_be_visible()
+    press(page, "Stop")
+    expect(page.get_by_text("stopped by user 'guest'")).to_be_visible()
+    assert len(bodies(node, "graveyard")) == 2
+
+
 def test_an_exchange_is_made_bound_published_to_and_deleted(node: Broker, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/bound", {})

@@ -12,6 +12,8 @@ PAGES = [
     "", "connections", "channels", "exchanges", "exchanges/%2F/amq.topic", "exchanges/%2F/amq.default",
     "queues", "queues/%2F/orders", "queues/%2F/orders?tab=messages", "queues/%2F/orders?tab=get",
     "queues/%2F/orders?tab=publish", "queues/%2F/orders?tab=consumers", "queues/%2F/orders?tab=bindings",
+    "queues/%2F/orders?tab=move", "dead-letters", "dead-letters/%2F/graveyard",
+    "dead-letters/%2F/graveyard?died=died%20here&reason=rejected&exchange=amq.fanout", "jobs",
     "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "flags", "health",
 ]  # fmt: skip
 HOSTILE = [
@@ -27,13 +29,24 @@ HOSTILE = [
 @pytest.fixture(scope="module", autouse=True)
 def busy(node: Broker) -> Iterator[None]:
     """Something of everything: queues, bindings, messages, a consumer and a connection."""
-    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
+    # Nobody attends to it for as long as the pages are looked at.
+    parameters = pika.ConnectionParameters("127.0.0.1", node.port, heartbeat=0)
+    with pika.BlockingConnection(parameters) as connection:
         channel = connection.channel()
         channel.queue_declare("orders", durable=True, arguments={"x-max-length": 1000})
         channel.queue_bind("orders", "amq.topic", "orders.#")
         for number in range(30):
             properties = pika.BasicProperties(headers={"tenant": "acme"}, content_type="application/json")
             channel.basic_publish("amq.topic", "orders.eu", b'{"number": %d}' % number, properties)
+        to_graveyard = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graveyard"}
+        channel.queue_declare("graveyard")
+        channel.queue_declare("died here", arguments=to_graveyard)
+        channel.queue_bind("died here", "amq.fanout")
+        for number in range(3):
+            channel.basic_publish("amq.fanout", f"key {number}", b'{"total": 120}')
+            channel.basic_reject(channel.basic_get("died here")[0].delivery_tag, requeue=False)
+        job = api(node, "POST /warren/queues/%2F/graveyard/redrive", {"limit": 1, "rate": 1})
+        assert job["kind"] == "redrive"  # type: ignore[index]
         channel.basic_qos(prefetch_count=5)
         channel.basic_consume("orders", lambda *_: None)
         channel.confirm_delivery()
@@ -81,6 +94,8 @@ def test_names_are_text_whatever_they_contain(node: Broker, chromium: Chromium, 
             f"exchanges/{segment(name)}/{segment(name)}",
             f"queues/{segment(name)}/{segment(name)}",
             f"queues/{segment(name)}/{segment(name)}?tab=bindings",
+            f"dead-letters/{segment(name)}/{segment(name)}",
+            f"queues/{segment(name)}/{segment(name)}?tab=move",
             f"queues/{segment(name)}/{segment(name)}?tab=messages",
         ):  # fmt: skip
             tab.open(address)

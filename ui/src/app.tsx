@@ -5,9 +5,11 @@ import { useEffect, useState } from "preact/hooks";
 import { Notices } from "./parts/notice";
 import { ChannelPage, Channels } from "./pages/channels";
 import { ConnectionPage, Connections } from "./pages/connections";
+import { DeadLetters, DeadQueuePage } from "./pages/dead-letters";
 import { Definitions } from "./pages/definitions";
 import { ExchangePage, Exchanges } from "./pages/exchanges";
 import { Health } from "./pages/health";
+import { Jobs } from "./pages/jobs";
 import { Limits } from "./pages/limits";
 import { Overview } from "./pages/overview";
 import { Policies } from "./pages/policies";
@@ -32,6 +34,8 @@ const WATCH: Entry[] = [
   { name: "channels", label: "Channels" },
   { name: "exchanges", label: "Exchanges" },
   { name: "queues", label: "Queues" },
+  { name: "dead-letters", label: "Dead letters" },
+  { name: "jobs", label: "Jobs" },
   { name: "health", label: "Health", isFor: mayMonitor },
 ];
 const MANAGE: Entry[] = [
@@ -81,6 +85,8 @@ function Route({ user }: { user: User }) {
     channels: () => (first === undefined ? <Channels /> : <ChannelPage name={first} />),
     exchanges: () => (second === undefined ? <Exchanges /> : <ExchangePage vhost={first ?? ""} name={second} />),
     queues: () => (second === undefined ? <Queues /> : <QueuePage vhost={first ?? ""} name={second} />),
+    "dead-letters": () => (second === undefined ? <DeadLetters /> : <DeadQueuePage vhost={first ?? ""} name={second} />),
+    jobs: () => <Jobs />,
     users: () => (first === undefined ? <Users /> : <UserPage name={first} />),
     vhosts: () => (first === undefined ? <Vhosts /> : <VhostPage name={first} />),
     policies: () => <Policies user={user} />,

@@ -243,3 +243,68 @@ export interface Policy {
 export function rateOf(stats: Stats | undefined, kind: string): number | undefined {
   return stats?.[`${kind}_details`]?.rate;
 }
+
+/** Messages that are moved, or were. */
+export interface Job {
+  id: string;
+  kind: "redrive" | "move" | "undo";
+  user: string;
+  vhost: string;
+  queue: string;
+  target: { to?: string; vhost?: string; queue?: string; exchange?: string; routing_key?: string };
+  state: "running" | "waiting" | "done" | "failed" | "stopped";
+  is_stopping: boolean;
+  reason: string;
+  started_at: number;
+  ended_at: number | null;
+  moved: number;
+  refused: number;
+  refusals: Refused[];
+  moved_per_second: number;
+  undoable: boolean;
+  undone_by: string | null;
+  too_late: number | null;
+}
+
+/** Messages that stay, and why. */
+export interface Refused {
+  reason: string;
+  count: number;
+}
+
+/** What a job would do. */
+export interface Preview {
+  examined: number;
+  would_go: number;
+  refused: number;
+  refusals: Refused[];
+  destinations: { exchange: string; routing_key: string; queues: string[]; count: number }[];
+  next: number | null;
+}
+
+/** What dead letters have in common. */
+export interface Cause {
+  queue: string;
+  reason: string;
+  exchange: string;
+}
+
+export interface DeadGroup extends Cause {
+  count: number;
+  bytes: number;
+  oldest: number;
+  newest: number;
+  routing_keys: string[];
+}
+
+/** A queue with dead letters, as far as it was looked at. */
+export interface DeadQueue {
+  name: string;
+  vhost: string;
+  dead_letters: number;
+  not_dead: number;
+  examined: number;
+  next: number | null;
+  groups: DeadGroup[];
+  other_groups: number;
+}

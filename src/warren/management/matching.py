@@ -44,6 +44,8 @@ class Condition:
     path: tuple[str, ...]
     operator: str
     wanted: object
+    # As it was written: a text is equal to nothing else, though it may look like a number.
+    written: str
 
     def fits(self, message: Message) -> bool:
         """Whether `message` is one of those looked for."""
@@ -52,7 +54,7 @@ class Condition:
             return self.operator == "!="
         wanted = self.wanted
         if isinstance(found, str) and not isinstance(wanted, str) and self.operator in _EQUALITIES:
-            wanted = _written(wanted)
+            wanted = self.written
         try:
             return _OPERATORS[self.operator](found, wanted)
         except TypeError:
@@ -76,7 +78,7 @@ def _condition(text: str) -> Condition:
     if field not in _FIELDS and not field.startswith(_PREFIXES):
         known = " ".join((*_FIELDS, *(f"{prefix}…" for prefix in _PREFIXES)))
         raise ConditionError(f"'{field}' is none of {known}")
-    return Condition(tuple(field.split(".")), symbol, _value(value))
+    return Condition(tuple(field.split(".")), symbol, _value(value), value)
 
 
 def _value(text: str) -> object:
@@ -88,10 +90,6 @@ def _value(text: str) -> object:
         except ValueError:
             pass
     return text
-
-
-def _written(value: object) -> str:
-    return json.dumps(value) if isinstance(value, bool) or value is None else str(value)
 
 
 def _found(message: Message, path: tuple[str, ...]) -> object:

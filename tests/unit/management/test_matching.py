@@ -43,6 +43,12 @@ def test_a_message_that_does_not_fit_is_passed_over(text: str) -> None:
     assert not conditions([text])[0].fits(ORDER)
 
 
+@pytest.mark.parametrize("name", ["007", "1e5", "true", "null", "-0", "1_000"])
+def test_a_text_that_looks_like_something_else_is_equal_to_itself(name: str) -> None:
+    assert conditions([f"headers.queue={name}"])[0].fits(sent(headers={"queue": name}))
+    assert not conditions([f"headers.queue=x{name}"])[0].fits(sent(headers={"queue": name}))
+
+
 def test_a_body_that_is_no_json_has_no_fields() -> None:
     for body in (b"plain", b"\xff\xfe", b"[" * 100_000, b""):
         assert not conditions(["body.id=7"])[0].fits(sent(body))

@@ -16,8 +16,11 @@ interface Search {
 
 const COUNT = 20;
 const START: Search = { state: "ready", conditions: [] };
-const CONDITIONS_NOTE =
+export const CONDITIONS_NOTE =
   "one a line, all must hold: routing_key=orders.eu, headers.tenant=acme, properties.priority>=5, body.total>100, body~refused";
+
+/** The conditions that `text` says, one a line. */
+export const conditionsIn = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
 export function Peek({ vhost, name }: { vhost: string; name: string }) {
   const [search, setSearch] = useState(START);
@@ -42,7 +45,7 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
   useEffect(() => void look(0, search, []), [search, vhost, name]);
 
   const begin = async ({ state = "ready", conditions = "" }: Values) =>
-    setSearch({ state, conditions: conditions.split("\n").map((line) => line.trim()).filter(Boolean) });
+    setSearch({ state, conditions: conditionsIn(conditions) });
   return (
     <Card>
       <p class="quiet">Looking changes nothing: no message is handed out, moved or marked as redelivered.</p>
@@ -61,7 +64,7 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
       <ol class="messages">
         {found.map((message) => (
           <li key={`${message.state} ${message.place}`}>
-            <Shown message={message} />
+            <MessageFacts message={message} />
           </li>
         ))}
       </ol>
@@ -70,7 +73,7 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
   );
 }
 
-function Shown({ message }: { message: PeekedMessage }) {
+export function MessageFacts({ message }: { message: PeekedMessage }) {
   const { headers, ...properties } = message.properties;
   const { holder } = message;
   return (

@@ -14,6 +14,7 @@ import { BindForm, BindingTable } from "./bindings";
 import { ConsumerTable } from "./consumers";
 import { DEFAULT_EXCHANGE } from "./exchanges";
 import { GetMessages } from "./messages";
+import { Move } from "./move";
 import { Peek } from "./peek";
 import { SpanChoice, samplesOver, useAge } from "./overview";
 import { PublishForm } from "./publish";
@@ -61,6 +62,7 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
               { name: "overview", label: "Overview", content: () => <Now queue={data} /> },
               { name: "messages", label: "Messages", content: () => <Peek vhost={vhost} name={name} /> },
               { name: "get", label: "Take out", content: () => <GetMessages address={address} changed={refresh} /> },
+              { name: "move", label: "Move", content: () => <Move vhost={vhost} name={name} changed={refresh} /> },
               {
                 name: "publish",
                 label: "Publish",

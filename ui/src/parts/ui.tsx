@@ -130,6 +130,8 @@ interface FieldProps {
   value?: string | number;
   required?: boolean;
   type?: string;
+  /** Of a number: whole ones unless it is "any". */
+  step?: string;
   placeholder?: string;
   choices?: (string | [string, string])[];
   rows?: number;

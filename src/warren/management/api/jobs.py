@@ -23,18 +23,18 @@ _STOPPED = "stopped by user '{}'"
 
 @described(query=PageQuery, gives=paged(JobShape))
 async def jobs(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Those of the virtual hosts that the user may look into, in the order in which they began."""
+    """Those of the virtual hosts that the user may look into, the newest first."""
     now = node.now()
     listing = Listing(
-        records=[job for job in node.jobs.by_id.values() if _is_visible(request, node, job)],
+        records=[job for job in reversed(node.jobs.by_id.values()) if _is_visible(request, node, job)],
         view=lambda job: job_view(job, now),
         columns={
             "name": lambda job: job.queue,
             "started_at": lambda job: job.started_at,
             "vhost": lambda job: job.vhost,
         },
-        sorts=("started_at",),
         is_paged=True,
+        is_sorted=True,
     )
     return await reply_list(request, listing)
 
