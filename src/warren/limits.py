@@ -379,6 +379,12 @@ DEAD_LETTERS_EXAMINED_MAX = 20_000
 # And in one of its queues: the list shows what there is, and one queue is asked for the rest.
 DEAD_LETTERS_PER_QUEUE_MAX = 1_000
 
+# --- log ----------------------------------------------------------------------------------------
+# Lines of the log that wait to be written, some 500 octets each: what a second of reconnecting clients makes.
+LOG_WAITING_MAX = 10_000
+# How long the end of the process waits for whoever takes the log.
+LOG_STOP_S_MAX = 2
+
 # --- command line -------------------------------------------------------------------------------
 # Octets of an answer that the command line takes into its memory: definitions of a hundred thousand queues.
 CLI_ANSWER_SIZE_MAX = 268_435_456

@@ -11,7 +11,7 @@ from warren.node import settings
 from warren.node.boot import Node, run
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError, Entry
-from warren.node.logging import start as start_logging
+from warren.node.logging import Log
 from warren.node.refusal import BootRefused, NodeFailed
 from warren.wire import frames
 
@@ -40,14 +40,18 @@ def serve(**flags: str | int | None) -> None:
     WARREN_HEARTBEAT, listeners.tcp.default is WARREN_LISTENERS_TCP_DEFAULT.
     """
     file = flags["config"] or os.environ.get("WARREN_CONFIG", "")
+    log: Log | None = None
     try:
         check_build(os.environ, frames.__file__)
         config = load(str(file), os.environ, _entries(flags))
-        start_logging(config)
-        run(config, lambda node: _welcome(config, node))
+        log = Log(config)
+        run(config, lambda node: _welcome(config, node), log)
     except (ConfigError, BootRefused, NodeFailed) as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
+    finally:
+        if log is not None:
+            log.stop()
 
 
 def _welcome(config: Config, node: Node) -> None:

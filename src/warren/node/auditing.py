@@ -33,10 +33,17 @@ class Auditing:
         if not (is_logged or is_heard):
             return
         if reply.outcome is Outcome.REFUSED:
-            logger.log(level, "user '%s': %s refused: %s", meta.user, type(command).__name__, reply.text)
+            asked = type(command).__name__
+            refusal: dict[str, object] = {"event": asked, "user": meta.user, "result": "refused"}
+            text = "user '%s': %s refused: %s"
+            logger.log(level, text, meta.user, asked, reply.text, extra={"fields": refusal})
         for key, facts in self._changes.told(command, reply, events):
             if is_heard:
                 self._announcer.announce(key, meta.user, facts)
             if is_logged:
                 said = ", ".join(f"{name} {facts[name]!r}" for name in facts if name not in _SECRET)
-                logger.log(level, "user '%s': %s: %s", meta.user, key, said)
+                fields = {name: value for name, value in facts.items() if name not in _SECRET}
+                known: dict[str, object] = {
+                    "event": key, "user": meta.user, "result": "done", "facts": fields,
+                }  # fmt: skip
+                logger.log(level, "user '%s': %s: %s", meta.user, key, said, extra={"fields": known})

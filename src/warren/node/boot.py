@@ -2,7 +2,7 @@
 
 data directory ─▶ metadata, virtual hosts (broker.py) ─▶ listeners ─▶ HTTP ─▶ ready
 SIGTERM, SIGINT: no new clients ─▶ connection.close 320 ─▶ their grace ─▶ HTTP ─▶ virtual hosts ─▶ end
-SIGHUP: certificates, and the limits of memory and disk, are read again
+SIGHUP: certificates, and the limits of memory and disk, are read again; the log file is opened anew
 """
 
 import asyncio
@@ -31,6 +31,7 @@ from warren.node.broker import Broker
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
 from warren.node.journaling import Journaling
+from warren.node.logging import Log
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
 from warren.node.refusal import BootRefused, NodeFailed
 from warren.node.sampling import Sampling
@@ -61,16 +62,16 @@ _LEAVING_S = 0.02
 _SHUTDOWN = "broker forced connection closure with reason 'shutdown'"
 
 
-def run(config: Config, on_ready: Callable[["Node"], None]) -> None:
+def run(config: Config, on_ready: Callable[["Node"], None], log: Log) -> None:
     """Run a node until it is told to stop; BootRefused if it cannot start."""
-    uvloop.run(_serve(config, on_ready))
+    uvloop.run(_serve(config, on_ready, log))
 
 
-async def _serve(config: Config, on_ready: Callable[["Node"], None]) -> None:
+async def _serve(config: Config, on_ready: Callable[["Node"], None], log: Log) -> None:
     for warning in config.warnings:
         logger.warning("%s", warning)
     stopping = asyncio.Event()
-    node = Node(config, stopping.set)
+    node = Node(config, stopping.set, log)
     loop = asyncio.get_running_loop()
     manager = ServiceManager(os.environ)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -104,9 +105,10 @@ def _addresses(node: "Node") -> str:
 class Node:
     """One broker process."""
 
-    def __init__(self, config: Config, stop: Callable[[], None]) -> None:
+    def __init__(self, config: Config, stop: Callable[[], None], log: Log) -> None:
         """`stop` is called when the node cannot go on; `failure` says why."""
         self._config = config
+        self._log = log
         self._stop = stop
         self.failure = ""
         self._collector = Collector()
@@ -159,6 +161,8 @@ class Node:
         """Everything, in order; BootRefused says what is in the way."""
         logger.info("Warren %s on Python %s", __version__, platform.python_version())
         self.broker.populate()
+        if self._config.get(settings.LOG_EXCHANGE):
+            self._log.publish(self.broker.log_exchange(), self._config)
         if self._folder is not None:
             await self.broker.open_storage(self._folder.path)
         self._monitors.configure(self._config)
@@ -191,6 +195,7 @@ class Node:
 
     def reload(self) -> None:
         """SIGHUP: what can be read again without a restart."""
+        self._log.reopen()
         if self._tls is not None:
             self._tls.reload()
         try:
@@ -229,7 +234,8 @@ class Node:
             await asyncio.sleep(_LEAVING_S)
 
     def _connect(self, peer: Peer, wake: Wake, now: int) -> Connection:
-        logging.getLogger("warren.connection").info("accepting AMQP connection %s", peer.name)
+        fields = {"fields": {"connection": peer.name, "peer_host": peer.host, "peer_port": peer.port}}
+        logging.getLogger("warren.connection").info("accepting AMQP connection %s", peer.name, extra=fields)
         return Connection(self.broker.server, peer, wake, now)
 
     async def _start_http(

@@ -18,11 +18,12 @@ from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
 from warren.metadata.users import PasswordHash
-from warren.node import settings
+from warren.node import log_exchange, settings
 from warren.node.auditing import Auditing
 from warren.node.config import Config
 from warren.node.journaling import Journaling
 from warren.node.listening import in_order
+from warren.node.log_exchange import ExchangeLog
 from warren.node.refusal import BootRefused
 from warren.node.storage import Storage
 from warren.node.tree import Creation, Tree, TreeWorld
@@ -37,6 +38,7 @@ from warren.session.greeting import server_properties
 from warren.session.handshake import HandshakeSettings
 from warren.session.server import Server, SessionSettings, World
 from warren.vhost.importing import importable
+from warren.vhost.vhost import VirtualHost
 
 logger = logging.getLogger("warren.broker")
 
@@ -110,22 +112,31 @@ class Broker:
         for file in files or ():
             self._apply(f"definitions file {str(file)!r}", self._read_definitions(file))
             logger.info("definitions imported from %s", file)
-        self._make_event_exchange()
+        self._make_exchange(self._config.get(settings.EVENT_VHOST), EXCHANGE)
+        if self._config.get(settings.LOG_EXCHANGE):
+            self._make_exchange(self._config.get(settings.DEFAULT_VHOST), log_exchange.EXCHANGE)
         if self._journaling is not None:
             self._journaling.journal.begin()
         # What was there before is no news.
         Auditing(self.metadata, self.server.announcer)
 
-    def _make_event_exchange(self) -> None:
-        """What RabbitMQ's plug-in makes, in the virtual host that is chosen for it, if that exists."""
-        vhost = self._config.get(settings.EVENT_VHOST)
+    def log_exchange(self) -> ExchangeLog:
+        """What publishes lines of the log."""
+        vhost, domains = self._config.get(settings.DEFAULT_VHOST), self.server.domains
+
+        def find() -> VirtualHost | None:
+            return domains[vhost].vhost if vhost in domains else None
+
+        return ExchangeLog(find, self._turns.later, self.name)
+
+    def _make_exchange(self, vhost: str, name: str) -> None:
+        """One that RabbitMQ makes for what the broker itself says, if `vhost` exists."""
         if self.metadata.vhost(vhost) is not None:
             self._local.apply(
                 DeclareExchange(
-                    vhost=vhost, name=EXCHANGE, type="topic", durable=True, internal=True,
-                    user=INTERNAL_USER,
+                    vhost=vhost, name=name, type="topic", durable=True, internal=True, user=INTERNAL_USER
                 )
-            )  # fmt: skip
+            )
 
     def hash_password(self, password: str) -> PasswordHash:
         """The hash to keep for `password`, as configured; takes its time."""

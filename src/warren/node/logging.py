@@ -1,103 +1,106 @@
-"""Log lines as RabbitMQ writes them, to standard error and perhaps a file.
-
-    2026-11-21 03:04:05.678+00:00 [info] <warren.node> ready
+"""Sends the log where the configuration says: to standard error, to a file, or to both.
 
 Nothing here ever sees a password: what is logged is names, addresses and reasons.
 """
 
 import logging
 import sys
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
 
 from warren.node import settings
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
+from warren.node.log_file import RotatedFile, Rotation
+from warren.node.log_lines import Json, Lines
+from warren.node.log_writing import Writer
+from warren.node.settings import Setting
 
 _ROOT = "warren"
-_LEVEL_NAMES = {
-    logging.DEBUG: "debug",
-    logging.INFO: "info",
-    logging.WARNING: "warning",
-    logging.ERROR: "error",
-    logging.CRITICAL: "critical",
-}
 # Above everything: a level that lets nothing through.
 _NONE = logging.CRITICAL + 1
-# Where the milliseconds are in "2026-11-21 03:04:05.678+00:00".
-_STAMP_MS_AT = 20
+_FORMATTERS: dict[str, Callable[[], logging.Formatter]] = {"plaintext": Lines, "json": Json}
+_CATEGORIES: tuple[tuple[str, Setting[str]], ...] = (
+    ("warren.connection", settings.LOG_CONNECTION_LEVEL),
+    ("warren.audit", settings.LOG_AUDIT_LEVEL),
+)
 
 
-class Lines(logging.Formatter):
-    """One line per record; control characters of a client's making are escaped."""
+class Log:
+    """The log of this process, while it runs."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._second = -1
-        # What stands around the milliseconds in every line of that second.
-        self._before = self._after = ""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line, and behind it a traceback if there is one."""
-        second = int(record.created)
-        if second != self._second:
-            self._second = second
-            when = (
-                datetime.fromtimestamp(second, UTC).astimezone().isoformat(sep=" ", timespec="milliseconds")
+    def __init__(self, config: Config) -> None:
+        # Not in any line of ours, so not looked up for each.
+        logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+        # The same for the caller: None is what the logging HOWTO gives for it.
+        logging._srcfile = None
+        self._file = _file(config)
+        handlers: list[logging.Handler] = [] if self._file is None else [self._file]
+        if config.get(settings.LOG_CONSOLE):
+            console = logging.StreamHandler(sys.stderr)
+            _prepare(
+                console, config.get(settings.LOG_CONSOLE_FORMATTER), config.get(settings.LOG_CONSOLE_LEVEL)
             )
-            self._before, self._after = when[:_STAMP_MS_AT], when[_STAMP_MS_AT + 3 :]
-        level = _LEVEL_NAMES.get(record.levelno, record.levelname.lower())
-        message = record.getMessage()
-        if not message.isprintable():
-            message = "".join(map(_printable, message))
-        stamp = f"{self._before}{int((record.created - second) * 1000):03d}{self._after}"
-        line = f"{stamp} [{level}] <{record.name}> {message}"
-        if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
-        return line
+            handlers.append(console)
+        self._writer = Writer(handlers)
+        root = logging.getLogger(_ROOT)
+        root.handlers[:] = [self._writer.waiting] if handlers else [logging.NullHandler()]
+        root.propagate = False
+        # A handler that wants more than the default gets it.
+        default = _level(config.get(settings.LOG_LEVEL))
+        root.setLevel(min([default, *(handler.level for handler in handlers if handler.level)]))
+        for handler in handlers:
+            handler.setLevel(handler.level or default)
+        for name, setting in _CATEGORIES:
+            chosen = config.get(setting)
+            logging.getLogger(name).setLevel(_level(chosen) if chosen else logging.NOTSET)
+
+    def publish(self, exchange: logging.Handler, config: Config) -> None:
+        """Have `exchange` publish what is logged from now on."""
+        _prepare(
+            exchange, config.get(settings.LOG_EXCHANGE_FORMATTER), config.get(settings.LOG_EXCHANGE_LEVEL)
+        )
+        exchange.setLevel(exchange.level or _level(config.get(settings.LOG_LEVEL)))
+        root = logging.getLogger(_ROOT)
+        root.setLevel(min(root.level, exchange.level))
+        root.addHandler(exchange)
+
+    def reopen(self) -> None:
+        """Go on in a new file if the one that was written has been renamed."""
+        if self._file is not None:
+            self._file.reopen()
+
+    def stop(self) -> None:
+        """Write what waits, and nothing more."""
+        root = logging.getLogger(_ROOT)
+        root.handlers[:] = []
+        root.propagate = True
+        self._writer.stop()
 
 
-def _printable(letter: str) -> str:
-    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-
-
-def start(config: Config) -> None:
-    """Send the log where `config` says; may be called again, the last call counts."""
-    # Not in any line of ours, so not looked up for each.
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    # The same for the caller: None is what the logging HOWTO gives for it.
-    logging._srcfile = None
-    root = logging.getLogger(_ROOT)
-    for handler in list(root.handlers):
-        root.removeHandler(handler)
-        handler.close()
-    level = _level(config.get(settings.LOG_LEVEL))
-    root.setLevel(level)
-    root.propagate = False
-    if config.get(settings.LOG_CONSOLE):
-        console = logging.StreamHandler(sys.stderr)
-        _add(root, console, config.get(settings.LOG_CONSOLE_LEVEL))
+def _file(config: Config) -> RotatedFile | None:
     name = config.get(settings.LOG_FILE)
-    if name and name.lower() not in ("false", "off"):
-        path = Path(config.get(settings.LOG_DIRECTORY)) / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _add(root, logging.FileHandler(path, encoding="utf-8"), config.get(settings.LOG_FILE_LEVEL))
-        except OSError as error:
-            raise ConfigError(f"cannot write the log file {str(path)!r}: {error.strerror}") from error
-    if not root.handlers:
-        root.addHandler(logging.NullHandler())
-    connections = config.get(settings.LOG_CONNECTION_LEVEL)
-    logging.getLogger("warren.connection").setLevel(_level(connections) if connections else logging.NOTSET)
+    if not name or name.lower() in ("false", "off"):
+        return None
+    path = Path(config.get(settings.LOG_DIRECTORY)) / name
+    rotation = Rotation(
+        octets=config.get(settings.LOG_ROTATION_SIZE) or 0,
+        date=config.get(settings.LOG_ROTATION_DATE),
+        count=config.get(settings.LOG_ROTATION_COUNT),
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = RotatedFile(path, rotation)
+    except OSError as error:
+        raise ConfigError(f"cannot write the log file {str(path)!r}: {error.strerror}") from error
+    _prepare(file, config.get(settings.LOG_FILE_FORMATTER), config.get(settings.LOG_FILE_LEVEL))
+    return file
 
 
-def _add(root: logging.Logger, handler: logging.Handler, level: str) -> None:
-    handler.setFormatter(Lines())
+def _prepare(handler: logging.Handler, formatter: str, level: str) -> None:
+    handler.setFormatter(_FORMATTERS[formatter]())
     if level:
         handler.setLevel(_level(level))
-        # A handler that wants more than the default gets it.
-        root.setLevel(min(root.level, _level(level)))
-    root.addHandler(handler)
 
 
 def _level(name: str) -> int:

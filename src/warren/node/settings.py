@@ -9,7 +9,18 @@ from typing import Generic, TypeVar
 
 from warren import limits
 from warren.access.passwords import ARGON2ID, SHA256, SHA512
-from warren.node.values import Address, address, boolean, choice, fraction, integer, size, text, unless
+from warren.node.values import (
+    Address,
+    address,
+    boolean,
+    choice,
+    fraction,
+    integer,
+    rotation_date,
+    size,
+    text,
+    unless,
+)
 from warren.transport.certificates import LoginFrom
 from warren.transport.tls import VERSION_NAMES
 
@@ -44,6 +55,8 @@ _LEVELS = {
     "debug": "DEBUG", "info": "INFO", "notice": "INFO", "warning": "WARNING", "error": "ERROR",
     "critical": "CRITICAL", "alert": "CRITICAL", "emergency": "CRITICAL", "none": "NONE",
 }  # fmt: skip
+
+_FORMATTERS = {name: name for name in ("plaintext", "json")}
 
 # --- where ------------------------------------------------------------------------------------
 TCP = Family("listeners.tcp", {"default": Address("", 5672)}, address, "where clients connect in the clear")
@@ -168,9 +181,30 @@ CLUSTER_NAME = Setting("cluster_name", "", text, "what clients and people are to
 LOG_CONSOLE = Setting("log.console", True, boolean, "lines go to standard error")
 LOG_CONSOLE_LEVEL = Setting("log.console.level", "", choice(_LEVELS), "the least that goes there")
 LOG_LEVEL = Setting("log.default.level", "INFO", choice(_LEVELS), "the least that is logged")
+LOG_CONSOLE_FORMATTER = Setting(
+    "log.console.formatter", "plaintext", choice(_FORMATTERS), "lines, or an object of JSON in each"
+)
+LOG_AUDIT_LEVEL = Setting("log.audit.level", "", choice(_LEVELS), "the same, of who changed what")
 LOG_CONNECTION_LEVEL = Setting("log.connection.level", "", choice(_LEVELS), "the same, of clients")
 LOG_FILE = Setting("log.file", "", text, "lines go to this file too; false for none")
 LOG_FILE_LEVEL = Setting("log.file.level", "", choice(_LEVELS), "the least that goes there")
+LOG_FILE_FORMATTER = Setting(
+    "log.file.formatter", "plaintext", choice(_FORMATTERS), "lines, or an object of JSON in each"
+)
+LOG_ROTATION_SIZE: Setting[int | None] = Setting(
+    "log.file.rotation.size", None, size, "octets after which that file begins anew"
+)
+LOG_ROTATION_DATE = Setting(
+    "log.file.rotation.date", "", rotation_date, "when it begins anew: `$D0` at midnight, `$W5D16`, `$M1D2`"
+)
+LOG_ROTATION_COUNT = Setting(
+    "log.file.rotation.count", 0, integer(0, 1000), "how many that were written before are kept"
+)
+LOG_EXCHANGE = Setting("log.exchange", False, boolean, "lines are published to amq.rabbitmq.log, too")
+LOG_EXCHANGE_LEVEL = Setting("log.exchange.level", "", choice(_LEVELS), "the least that is published")
+LOG_EXCHANGE_FORMATTER = Setting(
+    "log.exchange.formatter", "plaintext", choice(_FORMATTERS), "lines, or an object of JSON in each"
+)
 LOG_DIRECTORY = Setting("log.dir", "", text, "where that file is")
 
 # --- events ---------------------------------------------------------------------------------

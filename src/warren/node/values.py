@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from warren.node.log_file import is_date
+
 Choice = TypeVar("Choice")
 
 # Decimal and binary units as RabbitMQ reads them: kB is 1,000 and k or KiB 1,024.
@@ -94,6 +96,13 @@ def unless(words: tuple[str, ...], parse: Callable[[str], int]) -> Callable[[str
         return None if value.lower() in words else parse(value)
 
     return parse_optional
+
+
+def rotation_date(value: str) -> str:
+    """When a log file begins anew: `$D0`, `$W5D16`, `$M1D2`."""
+    if not is_date(value):
+        raise ValueRefused("must be a date such as $D0 (at midnight), $W5D16 (Fridays at 16:00) or $M1D2")
+    return value
 
 
 def address(value: str) -> Address:

@@ -1,0 +1,103 @@
+"""A log file that is rotated by size or by the calendar, as `log.file.rotation.…` says, and opened anew.
+
+The file that was written is renamed to NAME.0, the one before it to NAME.1 and so on; as many as
+`log.file.rotation.count` says are kept, and without it none: the file begins again.
+"""
+
+import logging
+import os
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+_DATE = re.compile(r"\$(?:W(?P<weekday>[0-6])|M(?P<day>[1-9]|[12]\d|3[01]))?(?:D(?P<hour>\d|1\d|2[0-3]))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """When a file is rotated, and how many that were are kept; 0 and an empty date are never."""
+
+    octets: int = 0
+    date: str = ""
+    count: int = 0
+
+
+class RotatedFile(logging.FileHandler):
+    """Writes to one file."""
+
+    def __init__(self, path: Path, rotation: Rotation) -> None:
+        super().__init__(path, encoding="utf-8")
+        self._rotation = rotation
+        self._due = next_date(rotation.date, datetime.now().astimezone())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write `record`, into a new file if it is time for one."""
+        try:
+            if self._is_time(record):
+                self.rotate()
+        except OSError:
+            self.handleError(record)
+        super().emit(record)
+
+    def rotate(self) -> None:
+        """Begin a new file."""
+        self._close()
+        path = Path(self.baseFilename)
+        for number in range(self._rotation.count - 1, 0, -1):
+            if _kept(path, number - 1).exists():
+                os.replace(_kept(path, number - 1), _kept(path, number))
+        if self._rotation.count:
+            os.replace(path, _kept(path, 0))
+        else:
+            path.unlink(missing_ok=True)
+        self.stream = self._open()
+
+    def reopen(self) -> None:
+        """Go on in the file that has the name now: another program has renamed the one that had it."""
+        self.acquire()
+        try:
+            self._close()
+            self.stream = self._open()
+        finally:
+            self.release()
+
+    def _is_time(self, record: logging.LogRecord) -> bool:
+        octets = self._rotation.octets
+        if self.stream is not None and octets and self.stream.tell() >= octets:
+            return True
+        if self._due is None or record.created < self._due.timestamp():
+            return False
+        self._due = next_date(self._rotation.date, datetime.fromtimestamp(record.created).astimezone())
+        return True
+
+    def _close(self) -> None:
+        if self.stream is not None:
+            self.stream.close()
+
+
+def is_date(text: str) -> bool:
+    """Whether `text` says when to rotate: $D0 at midnight, $W5D16 on Fridays at 16, $M1D2 …"""
+    return not text or (_DATE.fullmatch(text) is not None and text != "$")
+
+
+def next_date(text: str, after: datetime) -> datetime | None:
+    """The first time after `after` that `text` means; None if it is empty."""
+    found = _DATE.fullmatch(text) if text else None
+    if found is None:
+        return None
+    when = after.replace(hour=int(found["hour"] or 0), minute=0, second=0, microsecond=0)
+    while when <= after or not _is_day(when, found["weekday"], found["day"]):
+        when += timedelta(days=1)
+    return when
+
+
+def _is_day(when: datetime, weekday: str | None, day: str | None) -> bool:
+    # Sunday is 0.
+    if weekday is not None:
+        return when.isoweekday() % 7 == int(weekday)
+    return day is None or when.day == int(day)
+
+
+def _kept(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")

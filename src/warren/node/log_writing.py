@@ -1,0 +1,67 @@
+"""Writes the log in a thread of its own: a terminal that was stopped, or a full pipe, holds nobody else up.
+
+What is to be written waits in a queue that is bounded. What does not fit is dropped and counted, and said
+when there is room again.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Iterable
+
+from warren.limits import LOG_STOP_S_MAX, LOG_WAITING_MAX
+
+_SAID = "%d lines of the log were dropped, since nobody took them"
+
+
+class Waiting(logging.Handler):
+    """Where records wait for the thread."""
+
+    def __init__(self, records: "queue.Queue[logging.LogRecord | None]") -> None:
+        super().__init__()
+        self._records = records
+        self._dropped_count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Have `record` written, with its text as of now, unless too much waits already."""
+        record.msg = record.getMessage()
+        record.args = None
+        try:
+            if self._dropped_count and self._records.qsize() < LOG_WAITING_MAX // 2:
+                dropped, self._dropped_count = self._dropped_count, 0
+                self._records.put_nowait(_about(dropped))
+            self._records.put_nowait(record)
+        except queue.Full:
+            self._dropped_count += 1
+
+
+class Writer:
+    """The thread, and the handlers that write for it."""
+
+    def __init__(self, handlers: Iterable[logging.Handler]) -> None:
+        self._handlers = tuple(handlers)
+        self._records: queue.Queue[logging.LogRecord | None] = queue.Queue(LOG_WAITING_MAX)
+        self.waiting = Waiting(self._records)
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what waits, for a while: who does not take it by then does not get it."""
+        try:
+            self._records.put(None, timeout=LOG_STOP_S_MAX)
+        except queue.Full:
+            return
+        self._thread.join(LOG_STOP_S_MAX)
+        if not self._thread.is_alive():
+            for handler in self._handlers:
+                handler.close()
+
+    def _write(self) -> None:
+        while (record := self._records.get()) is not None:
+            for handler in self._handlers:
+                if record.levelno >= handler.level:
+                    handler.handle(record)
+
+
+def _about(dropped: int) -> logging.LogRecord:
+    return logging.LogRecord("warren.log", logging.WARNING, "", 0, _SAID, (dropped,), None)

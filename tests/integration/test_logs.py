@@ -1,0 +1,147 @@
+"""The log of a started broker: who takes it, what is in it, and what is never in it."""
+
+import json
+import signal
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import pika
+import pika.exceptions
+import pytest
+from tests.integration.api import Client, get
+from tests.integration.process import Broker, broker, refusal
+
+MARKER = "s3cret-marker"
+HEARD_S = 10
+
+
+def connect(node: Broker, password: str = "guest") -> pika.BlockingConnection:
+    credentials = pika.PlainCredentials("guest", password)
+    return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port, credentials=credentials))
+
+
+def test_who_does_not_read_the_log_holds_nobody_up() -> None:
+    with broker() as node:
+        # Nobody reads its standard error: the pipe is full after 64 KiB, and all these have a line.
+        for _ in range(1500):
+            socket.create_connection(("127.0.0.1", node.port), timeout=10).close()
+        assert get(node, "/api/whoami")[0] == 200
+        connect(node).close()
+
+
+def test_json_has_rabbitmqs_fields_and_what_is_known_as_data(tmp_path: Path) -> None:
+    config = tmp_path / "warren.conf"
+    config.write_text(
+        f"log.file = warren.log\nlog.dir = {tmp_path}\nlog.file.formatter = json\nlog.file.level = debug\n"
+    )
+    with broker(config=config) as node:
+        connect(node).close()
+        assert Client(node).status("PUT /users/carol", {"password": MARKER, "tags": ""}) == 201
+        assert node.stop() == 0
+    found = [json.loads(line) for line in (tmp_path / "warren.log").read_text().splitlines()]
+    assert all({"time", "level", "domain", "msg"} <= set(entry) for entry in found)
+    [accepted] = [entry for entry in found if entry["domain"] == "warren.connection"]
+    assert accepted["peer_host"] == "127.0.0.1"
+    assert accepted["connection"].startswith("127.0.0.1:")
+    [created] = [entry for entry in found if entry.get("event") == "user.created"]
+    assert (created["user"], created["result"], created["facts"]) == ("guest", "done", {"name": "carol"})
+    # The file wants more than standard error, which goes on as it was.
+    assert "<warren.audit>" in "".join(node.lines)
+
+
+def test_a_file_that_was_renamed_is_opened_anew(tmp_path: Path) -> None:
+    log = tmp_path / "warren.log"
+    config = tmp_path / "warren.conf"
+    config.write_text(f"log.file = {log}\n")
+    with broker(config=config) as node:
+        log.rename(tmp_path / "warren.log.1")
+        node.process.send_signal(signal.SIGHUP)
+        # A signal is heeded before what comes after it.
+        while not log.exists():
+            connect(node).close()
+        connect(node).close()
+        assert node.stop() == 0
+    assert "accepting AMQP connection" in log.read_text()
+    assert "ready" in (tmp_path / "warren.log.1").read_text()
+
+
+def test_lines_are_published_by_their_level_and_none_about_themselves(tmp_path: Path) -> None:
+    config = tmp_path / "warren.conf"
+    config.write_text("log.exchange = true\n")
+    with broker(config=config) as node:
+        listener = connect(node)
+        channel = listener.channel()
+        queue = channel.queue_declare("", exclusive=True).method.queue
+        channel.queue_bind(queue, "amq.rabbitmq.log", "info")
+        connect(node).close()
+        while True:
+            method, properties, body = next(channel.consume(queue, inactivity_timeout=HEARD_S))
+            assert method is not None
+            if b"accepting AMQP connection" in body:
+                break
+        assert (method.exchange, method.routing_key) == ("amq.rabbitmq.log", "info")
+        assert properties.content_type == "text/plain"
+        assert list(properties.headers) == ["node"]
+        assert body.endswith(b"\n")
+        channel.cancel()
+        listener.close()
+        exchange = Client(node).get("/exchanges/%2F/amq.rabbitmq.log")
+        assert (exchange["type"], exchange["internal"], exchange["durable"]) == ("topic", True, True)
+
+
+def test_no_secret_is_ever_logged(tmp_path: Path) -> None:
+    config = tmp_path / "warren.conf"
+    # What somebody might log in with, or puts where it does not belong.
+    config.write_text(
+        "log.default.level = debug\nlog.console.level = debug\nlog.exchange = true\n"
+        f"default_pass = {MARKER}\nssl_options.password = {MARKER}\n"
+    )
+    with broker(config=config) as node:
+        for password in (MARKER + "x", MARKER):
+            with suppress(pika.exceptions.AMQPError):
+                connect(node, password).close()
+        _speak(node, b"\0" + MARKER.encode())
+        _speak(node, MARKER.encode() + b"\0\0\0\0")
+        client = Client(node, f"guest:{MARKER}")
+        assert Client(node, f"guest:{MARKER}x").status("GET /whoami") == 401
+        assert client.status("PUT /users/carol", {"password": MARKER, "tags": "", "nonsense": MARKER}) == 201
+        assert client.status("PUT /users/dave", {"password_hash": MARKER, "tags": ""}) == 400
+        value = {"value": {"uri": f"amqp://user:{MARKER}@host"}}
+        assert client.status("PUT /global-parameters/upstream", value) == 201
+        wrong = {"users": [{"name": "eve", "password_hash": MARKER, "tags": ""}]}
+        assert client.status("POST /definitions", wrong) == 400
+        assert client.status("POST /definitions", f'{{"users": "{MARKER}'.encode()) == 400
+        assert node.stop() == 0
+    printed = "".join(node.lines)
+    assert "login refused" in printed
+    assert MARKER not in printed
+
+
+def _speak(node: Broker, response: bytes) -> None:
+    """Log in with a response that is none."""
+    with suppress(pika.exceptions.AMQPError):
+        credentials = pika.PlainCredentials("guest", "x")
+        credentials.response_for = lambda start: ("PLAIN", response)  # type: ignore[method-assign]
+        pika.BlockingConnection(
+            pika.ConnectionParameters("127.0.0.1", node.port, credentials=credentials)
+        ).close()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"default_pass_word = {MARKER}",
+        f"default_pass {MARKER}",
+        f"password = {MARKER}",
+    ],
+)
+def test_a_configuration_that_is_refused_shows_no_value_of_a_key_it_does_not_know(
+    tmp_path: Path, line: str
+) -> None:
+    config = tmp_path / "warren.conf"
+    config.write_text(line + "\n")
+    status, printed = refusal("--config", str(config))
+    assert status == 1
+    assert f"{config}:1" in printed
+    assert MARKER not in printed

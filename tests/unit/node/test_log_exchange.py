@@ -1,0 +1,90 @@
+"""Lines of the log as messages, and none about their own publishing."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from tests.unit.session.client import Broker
+
+from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue
+from warren.model.message import Message
+from warren.node.log_exchange import EXCHANGE, ExchangeLog
+from warren.node.log_lines import Lines
+from warren.queues.queue import Delivery
+from warren.vhost.vhost import VirtualHost
+
+logger = logging.getLogger("exchanged")
+
+
+def got(broker: Broker) -> list[Delivery]:
+    queue = broker.domain.vhost.queues["log"]
+    found = []
+    while (delivery := queue.get(True)) is not None:
+        found.append(delivery)
+    return found
+
+
+async def published(broker: Broker, act: Callable[[], None], vhost: Any = None) -> list[Delivery]:
+    """What is published in `vhost` when `act` logs."""
+    handler = ExchangeLog(lambda: vhost or broker.domain.vhost, broker.turns.append, "warren@test")
+    handler.setFormatter(Lines())
+    logger.addHandler(handler)
+    try:
+        act()
+        for _ in range(3):
+            await asyncio.sleep(0)
+            while broker.turns:
+                broker.turn()
+    finally:
+        logger.removeHandler(handler)
+    return got(broker)
+
+
+def with_exchange() -> Broker:
+    broker = Broker()
+    broker.proposals.apply(DeclareExchange(vhost="/", name=EXCHANGE, type="topic", internal=True))
+    broker.proposals.apply(DeclareQueue(vhost="/", name="log"))
+    return broker
+
+
+def bound() -> Broker:
+    broker = with_exchange()
+    broker.proposals.apply(Bind(vhost="/", source=EXCHANGE, destination="log", routing_key="#"))
+    return broker
+
+
+def test_a_line_is_a_message_with_its_level_for_a_key() -> None:
+    [delivery] = asyncio.run(published(bound(), lambda: logger.error("it is %s", "so")))
+    message = delivery.message
+    assert (message.exchange, message.routing_key) == (EXCHANGE, "error")
+    assert message.body.endswith(b"[error] <exchanged> it is so\n")
+    properties = message.properties()
+    assert (properties.content_type, properties.headers) == ("text/plain", {"node": "warren@test"})
+
+
+def test_what_is_logged_about_the_publishing_of_a_line_is_not_published() -> None:
+    broker = bound()
+    complaining = Complaining(broker.domain.vhost)
+    found = asyncio.run(published(broker, lambda: logger.error("first"), complaining))
+    assert [delivery.message.body.endswith(b"first\n") for delivery in found] == [True]
+    assert complaining.count == 1
+
+
+class Complaining:
+    """In place of a virtual host: one that logs whenever it publishes."""
+
+    def __init__(self, vhost: VirtualHost) -> None:
+        self._vhost = vhost
+        self.router = vhost.router
+        self.now = 0
+        self.count = 0
+
+    def distribute(self, message: Message) -> None:
+        self.count += 1
+        logger.error("cannot")
+        self._vhost.distribute(message)
+
+
+def test_nobody_bound_is_nothing_published() -> None:
+    assert asyncio.run(published(with_exchange(), lambda: logger.error("x"))) == []

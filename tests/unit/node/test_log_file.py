@@ -1,0 +1,80 @@
+"""A log file begins anew when it is long enough, when it is time, and when it was renamed."""
+
+import logging
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from warren.node.log_file import RotatedFile, Rotation, is_date, next_date
+
+
+def record(text: str, when: datetime | None = None) -> logging.LogRecord:
+    found = logging.LogRecord("warren.x", logging.INFO, "", 0, text, (), None)
+    if when is not None:
+        found.created = when.timestamp()
+    return found
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted(folder.iterdir())}
+
+
+def test_a_file_that_is_long_enough_is_kept_beside_so_many_others(tmp_path: Path) -> None:
+    file = RotatedFile(tmp_path / "log", Rotation(octets=10, count=2))
+    for number in range(4):
+        file.handle(record(f"{number} is a line"))
+    file.close()
+    assert texts(tmp_path) == {"log": "3 is a line\n", "log.0": "2 is a line\n", "log.1": "1 is a line\n"}
+
+
+def test_without_a_count_it_begins_again(tmp_path: Path) -> None:
+    file = RotatedFile(tmp_path / "log", Rotation(octets=5))
+    file.handle(record("first"))
+    file.handle(record("second"))
+    file.close()
+    assert texts(tmp_path) == {"log": "second\n"}
+
+
+def test_it_is_rotated_when_the_calendar_says_so(tmp_path: Path) -> None:
+    file = RotatedFile(tmp_path / "log", Rotation(date="$D0", count=1))
+    tomorrow = next_date("$D0", datetime.now().astimezone())
+    assert tomorrow is not None
+    file.handle(record("today"))
+    file.handle(record("tomorrow", tomorrow))
+    file.handle(record("too", tomorrow))
+    file.close()
+    assert texts(tmp_path) == {"log": "tomorrow\ntoo\n", "log.0": "today\n"}
+
+
+def test_what_another_program_has_renamed_is_let_go(tmp_path: Path) -> None:
+    file = RotatedFile(tmp_path / "log", Rotation())
+    file.handle(record("before"))
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    file.handle(record("still there"))
+    file.reopen()
+    file.handle(record("after"))
+    file.close()
+    assert texts(tmp_path) == {"log": "after\n", "log.1": "before\nstill there\n"}
+
+
+@pytest.mark.parametrize(
+    ("date", "due"),
+    [
+        ("$D0", "2026-11-22 00:00"),
+        ("$D23", "2026-11-21 23:00"),
+        ("$W0", "2026-11-22 00:00"),
+        ("$W6D12", "2026-11-28 12:00"),
+        ("$M1D2", "2026-12-01 02:00"),
+    ],
+)
+def test_dates_are_those_of_rabbitmq(date: str, due: str) -> None:
+    # A Saturday.
+    after = datetime.fromisoformat("2026-11-21 20:15").astimezone()
+    assert is_date(date)
+    assert next_date(date, after) == datetime.fromisoformat(due).astimezone()
+
+
+def test_what_is_no_date() -> None:
+    assert [text for text in ("", "$", "D0", "$D24", "$W7", "daily") if is_date(text)] == [""]
+    assert next_date("", datetime.now().astimezone()) is None
