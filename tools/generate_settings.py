@@ -1,6 +1,5 @@
 """Writes docs/guide/settings.md from `warren.node.settings`; `--check` only says whether it is current."""
 
-import enum
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from warren.node import settings  # noqa: E402
 from warren.node.settings import Family, Setting  # noqa: E402
-from warren.node.values import Address  # noqa: E402
+from warren.node.values import written as plainly  # noqa: E402
 
 HEAD = """\
 # Settings
@@ -45,26 +44,11 @@ def written(value: object) -> str:
     """A default as it would stand in the file."""
     match value:
         case dict():
-            return "<br>".join(f"`{name} = {plain(one)}`" for name, one in value.items()) or "none"
+            return "<br>".join(f"`{name} = {plainly(one)}`" for name, one in value.items()) or "none"
         case None | "":
             return "none"
         case _:
-            return f"`{plain(value)}`"
-
-
-def plain(value: object) -> str:
-    """The text of one value."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case enum.Enum():
-            return str(value.value)
-        case Address(host="", port=port):
-            return str(port)
-        case Address(host=host, port=port):
-            return f"{host}:{port}"
-        case _:
-            return str(value)
+            return f"`{plainly(value)}`"
 
 
 if __name__ == "__main__":

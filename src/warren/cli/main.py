@@ -8,7 +8,12 @@ from warren import __version__
 from warren.cli.operator.groups import add_commands
 
 # Where the commands are that take a while to load: whoever asks a broker does not wait for what runs one.
-_LARGE = {"serve": "warren.cli.server", "perf": "warren.cli.perf.command", "openapi": "warren.cli.openapi"}
+_LARGE = {
+    "serve": "warren.cli.server",
+    "config": "warren.cli.config",
+    "perf": "warren.cli.perf.command",
+    "openapi": "warren.cli.openapi",
+}
 
 
 class Commands(click.Group):
@@ -31,7 +36,7 @@ class Commands(click.Group):
 def main(**given: object) -> None:
     """A message broker that RabbitMQ's applications can switch to unchanged.
 
-    Commands but serve, perf and openapi ask a running broker over its HTTP API: --uri, or WARREN_URI,
+    Commands but serve, config, perf and openapi ask a running broker over its HTTP API: --uri, or WARREN_URI,
     WARREN_USER and WARREN_PASSWORD, say which and as whom. Names of rabbitmqctl work as well: list_queues,
     add_user.
 

@@ -39,7 +39,7 @@ def serve(**flags: str | int | None) -> None:
     Every setting of the file can also be given as WARREN_… in the environment: heartbeat is
     WARREN_HEARTBEAT, listeners.tcp.default is WARREN_LISTENERS_TCP_DEFAULT.
     """
-    file = flags["config"] or os.environ.get("WARREN_CONFIG", "")
+    file = flags["config"] or ""
     log: Log | None = None
     try:
         check_build(os.environ, frames.__file__)

@@ -138,7 +138,7 @@ class Node:
             queue_order=QueueOrder(self.broker.metadata),
             jobs=Jobs(random_octets, self._clock.now),
             data_directory=str(self._folder.path) if self._folder is not None else "",
-            config_files=(config.file,) if config.file else (),
+            config_files=config.files,
             alarms=alarms,
             vhosts=self.broker.tree.views,
             start_vhost=self.broker.tree.start,

@@ -1,7 +1,9 @@
 """The configuration of a node: defaults, then the file, then the environment, then the command line."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TypeVar, cast
 
 from warren.node import config_file, no_effect, settings
@@ -16,6 +18,10 @@ ENVIRONMENT_PREFIX = "WARREN_"
 _OTHER_VARIABLES = frozenset(
     {"PURE", "COMPILED", "CONFIG", "HOST", "PORT", "URI", "USER", "PASSWORD", "VHOST", "CACERT"}
 )
+
+_VARIABLE_NAMED = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+# How a value begins that only RabbitMQ's key opens.
+_ENCRYPTED = "encrypted:"
 
 # What older files call a setting.
 _ALIASES = {
@@ -34,8 +40,9 @@ class Config:
         self._values: dict[str, object] = {}
         self._families: dict[str, dict[str, object]] = {}
         self.warnings: list[str] = []
-        # What was read; empty without a file.
-        self.file = ""
+        self._given: dict[str, Entry] = {}
+        # What was read, in order.
+        self.files: tuple[str, ...] = ()
         # Reads everything anew, as it is now.
         self.again: Callable[[], Config] = lambda: self
         for entry in entries:
@@ -53,8 +60,19 @@ class Config:
         """Somebody has chosen a value."""
         return setting.key in self._values or setting.key in self._families
 
+    def given(self, key: str) -> str | None:
+        """What somebody wrote for `key`; None if nobody did."""
+        entry = self._given.get(key)
+        return None if entry is None else entry.value
+
+    def place(self, key: str) -> str:
+        """Where that stands: a line of a file, a variable, an option; nothing if nobody did."""
+        entry = self._given.get(key)
+        return "" if entry is None else entry.place
+
     def _assign(self, entry: Entry) -> None:
         key = _ALIASES.get(entry.key, entry.key)
+        self._given[key] = entry
         setting = _SETTINGS.get(key)
         if isinstance(setting, Setting):
             self._values[setting.key] = _parse(setting, entry)
@@ -71,15 +89,40 @@ class Config:
 
 
 def load(file: str, environment: Mapping[str, str], flags: Iterable[Entry] = ()) -> Config:
-    """Everything in order of precedence; an empty `file` is none."""
-    entries = config_file.read(file) if file else []
+    """Everything in order of precedence; without a `file`, those that the environment names."""
+    files = [file] if file else _files(environment)
+    entries = [_completed(entry, environment) for name in files for entry in config_file.read(name)]
     found, warnings = _environment(environment)
     flags = list(flags)
     config = Config([*entries, *found, *flags])
     config.warnings.extend(warnings)
-    config.file = file
+    config.files = tuple(files)
     config.again = lambda: load(file, environment, flags)
     return config
+
+
+def _files(environment: Mapping[str, str]) -> list[str]:
+    """Ours, or what RabbitMQ would read: a file, whose name may lack its end, and then a folder of them."""
+    own = environment.get(ENVIRONMENT_PREFIX + "CONFIG")
+    if own:
+        return [own]
+    name, folder = environment.get("RABBITMQ_CONFIG_FILE", ""), environment.get("RABBITMQ_CONFIG_FILES", "")
+    if name and not Path(name).exists():
+        name += ".conf"
+    return [found for found in (name, folder) if found]
+
+
+def _completed(entry: Entry, environment: Mapping[str, str]) -> Entry:
+    """With the variables of the environment that its value names as $(NAME)."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in environment:
+            raise ConfigError(f"{entry.place}: {entry.key}: the environment has no variable {match[1]!r}")
+        return environment[match[1]]
+
+    if "$(" not in entry.value:
+        return entry
+    return Entry(entry.key, _VARIABLE_NAMED.sub(value, entry.value), entry.place)
 
 
 def _environment(environment: Mapping[str, str]) -> tuple[list[Entry], list[str]]:
@@ -111,10 +154,17 @@ def _family(key: str) -> Family[object] | None:
 
 
 def _parse(setting: Setting[object] | Family[object], entry: Entry) -> object:
+    if entry.value.startswith(_ENCRYPTED):
+        raise ConfigError(
+            f"{entry.place}: {entry.key} is encrypted by RabbitMQ, with a key that is not here: "
+            "name a variable of the environment instead, as $(NAME)"
+        )
     try:
         return setting.parse(entry.value)
     except ValueRefused as error:
-        raise ConfigError(f"{entry.place}: {entry.key} {error}") from error
+        is_secret = isinstance(setting, Setting) and setting.is_secret
+        what = "" if is_secret else f", not {entry.value!r}"
+        raise ConfigError(f"{entry.place}: {entry.key} {error}{what}") from error
 
 
 def _suggestion(key: str) -> str:

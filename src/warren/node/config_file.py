@@ -11,6 +11,9 @@ from pathlib import Path
 _LINE = re.compile(r"(?P<key>[^=#\s]+)\s*=\s*(?P<value>.*)")
 _QUOTED = re.compile(r"""(?P<quote>['"])(?P<value>.*)(?P=quote)\s*(#.*)?""")
 
+# Which files of a folder are read.
+_SUFFIXES = (".conf", ".toml")
+
 
 class ConfigError(Exception):
     """The configuration cannot be used; the text names the place and the key."""
@@ -26,7 +29,10 @@ class Entry:
 
 
 def read(name: str) -> list[Entry]:
-    """Every assignment in the file `name`, in order."""
+    """Every assignment in the file `name`, in order; of a folder, those in its files by their names."""
+    if Path(name).is_dir():
+        files = (str(path) for path in sorted(Path(name).iterdir()) if path.suffix in _SUFFIXES)
+        return [entry for file in files for entry in read(file)]
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

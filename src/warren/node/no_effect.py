@@ -44,6 +44,14 @@ NAMES = (
     # What is logged where, beyond the console and one file.
     "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.federation",
     "log.file", "log.journald", "log.mirroring", "log.queue", "log.ra", "log.syslog", "log.upgrade",
+    # Limits of RabbitMQ 4, and what is made with a virtual host there.
+    "channel_max_per_node", "consumer_max_per_channel", "session_max_per_connection", "link_max_per_session",
+    "vhost_max", "exchange_max", "cluster_queue_limit", "cluster_exchange_limit", "cluster_tags", "node_tags",
+    "ranch_connection_max", "default_limits", "default_policies", "default_queue_type", "default_users",
+    "khepri_leader_wait_retry_timeout", "metadata_store", "message_interceptors", "msg_store_file_size_limit",
+    "msg_store_credit_disc_bound", "msg_store_io_batch_size", "queue_explicit_gc_run_operation_threshold",
+    "lazy_queue_explicit_gc_run_operation_threshold", "credit_flow_default_credit", "shovel", "federation",
+    "tracing", "trace", "web_dispatch",
     # Other protocols.
     "amqp1_0", "mqtt", "stomp", "stream", "web_mqtt", "web_stomp",
 )  # fmt: skip

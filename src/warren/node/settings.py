@@ -35,6 +35,8 @@ class Setting(Generic[Value]):
     default: Value
     parse: Callable[[str], Value]
     reason: str
+    # Shown to nobody.
+    is_secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ SHUTDOWN_GRACE = Setting("shutdown_grace", 5_000, _MS, "milliseconds for clients
 CERTIFICATE_FILE = Setting("ssl_options.certfile", "", text, "the certificate and its chain, PEM")
 KEY_FILE = Setting("ssl_options.keyfile", "", text, "the certificate's key, PEM")
 AUTHORITY_FILE = Setting("ssl_options.cacertfile", "", text, "who signs clients' certificates, PEM")
-KEY_PASSWORD = Setting("ssl_options.password", "", text, "opens the key")
+KEY_PASSWORD = Setting("ssl_options.password", "", text, "opens the key", is_secret=True)
 VERIFY = Setting(
     "ssl_options.verify",
     False,
@@ -160,7 +162,7 @@ LOGIN_FAILURES: Setting[int | None] = Setting(
 )  # fmt: skip
 LOGIN_DELAY = Setting("login_failures.delay_max", limits.LOGIN_DELAY_MS_MAX, _MS, "how long at most")
 DEFAULT_USER = Setting("default_user", "guest", text, "made when there is nobody yet")
-DEFAULT_PASSWORD = Setting("default_pass", "guest", text, "its password")
+DEFAULT_PASSWORD = Setting("default_pass", "guest", text, "its password", is_secret=True)
 DEFAULT_VHOST = Setting("default_vhost", "/", text, "made when there is none yet")
 DEFAULT_CONFIGURE = Setting("default_permissions.configure", ".*", text, "what it may configure there")
 DEFAULT_READ = Setting("default_permissions.read", ".*", text, "what it may read there")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeVar
 
 from warren.node.log_file import is_date
@@ -111,3 +112,20 @@ def address(value: str) -> Address:
     if not re.fullmatch(r"\d{1,5}", port) or int(port) > 65_535:
         raise ValueRefused("must be a port, or an address and a port such as 127.0.0.1:5672")
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def written(value: object) -> str:
+    """A value as it would stand in the file; nothing for none."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case Enum():
+            return str(value.value)
+        case Address(host="", port=port):
+            return str(port)
+        case Address(host=host, port=port):
+            return f"{host}:{port}"
+        case _:
+            return str(value)

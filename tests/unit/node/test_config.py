@@ -158,3 +158,41 @@ def test_every_setting_has_a_reason_and_a_key_of_its_own() -> None:
     keys = [setting.key for setting in settings.ALL]
     assert len(keys) == len(set(keys)) > 50
     assert all(setting.reason for setting in settings.ALL)
+
+
+def test_a_folder_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
+    (tmp_path / "20.conf").write_text("heartbeat = 2\n")
+    (tmp_path / "10.toml").write_text("heartbeat = 1\nchannel_max = 5\n")
+    (tmp_path / "README").write_text("not a setting")
+    config = load(str(tmp_path), {})
+    assert (config.get(settings.HEARTBEAT), config.get(settings.CHANNELS)) == (2, 5)
+    assert config.place("heartbeat") == f"{tmp_path / '20.conf'}:1"
+    assert config.place("channel_max") == str(tmp_path / "10.toml")
+
+
+def test_rabbitmqs_own_variables_name_files_too(tmp_path: Path) -> None:
+    write(tmp_path, "heartbeat = 1\n")
+    more = tmp_path / "conf.d"
+    more.mkdir()
+    (more / "a.conf").write_text("channel_max = 5\n")
+    names = {"RABBITMQ_CONFIG_FILE": str(tmp_path / "rabbitmq"), "RABBITMQ_CONFIG_FILES": str(more)}
+    config = load("", names)
+    assert (config.get(settings.HEARTBEAT), config.get(settings.CHANNELS)) == (1, 5)
+    own = {**names, "WARREN_CONFIG": str(more)}
+    assert load("", own).files == (str(more),)
+
+
+def test_values_name_variables_of_the_environment(tmp_path: Path) -> None:
+    file = write(tmp_path, "default_pass = $(SECRET)-$(OTHER)\ncluster_name = $5 $( x\n")
+    config = load(file, {"SECRET": "a", "OTHER": "b"})
+    assert (config.get(settings.DEFAULT_PASSWORD), config.get(settings.CLUSTER_NAME)) == ("a-b", "$5 $( x")
+    with pytest.raises(ConfigError, match=r":1: default_pass: the environment has no variable 'OTHER'"):
+        load(file, {"SECRET": "a"})
+
+
+def test_a_refusal_shows_what_was_written_unless_it_is_secret(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"heartbeat must be a number from 0 to 65535, not 'often'"):
+        load(write(tmp_path, "heartbeat = often\n"), {})
+    with pytest.raises(ConfigError, match="default_pass is encrypted by RabbitMQ") as refused:
+        load(write(tmp_path, "default_pass = encrypted:s3cret\n"), {})
+    assert "s3cret" not in str(refused.value)
