@@ -315,6 +315,8 @@ IMPORTED_AT_ONCE = 32
 PICTURED_EXCHANGES_MAX = 12
 # What is drawn on one side of one thing: more are counted, as nobody tells them apart.
 PICTURED_AROUND_MAX = 12
+# And behind each exchange where all of them are drawn.
+PICTURED_EACH_MAX = 6
 # And consumers of one queue: each is a line that crosses others.
 PICTURED_CONSUMERS_MAX = 3
 # Entries that are held against a document in one turn, when an import is planned: some 300 µs.

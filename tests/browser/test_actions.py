@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pika
 import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
@@ -257,3 +258,95 @@ def test_the_keyboard_is_enough(tab: Visit) -> None:
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_route_is_tried_and_nothing_is_published(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    api(node, "PUT /queues/%2F/tried", {})
+    api(node, "PUT /exchanges/%2F/trying", {"type": "topic"})
+    api(node, "POST /bindings/%2F/e/trying/q/tried", {"routing_key": "a.*.c"})
+    tab.open("exchanges/%2F/trying")
+    page.locator("[name=routing_key]").first.fill("a.b.d")
+    press(page, "Find out")
+    expect(page.get_by_text("It would reach no queue")).to_be_visible()
+    expect(page.get_by_text("wants 'c' as word 3, which is 'd'")).to_be_visible()
+    page.locator("[name=routing_key]").first.fill("a.b.c")
+    press(page, "Find out")
+    expect(page.get_by_text("It would reach 1 queue")).to_be_visible()
+    expect(page.locator(".found").get_by_role("link", name="tried")).to_be_visible()
+    expect(page.get_by_text("takes it")).to_be_visible()
+    queue: Any = api(node, "GET /queues/%2F/tried?disable_stats=true")
+    assert "message_stats" not in queue
+
+
+def test_a_queue_is_paused_and_goes_on(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    api(node, "PUT /queues/%2F/pausing", {})
+    tab.open("queues/%2F/pausing")
+    press(page, "Pause")
+    expect(page.get_by_text("This queue is paused")).to_be_visible()
+    assert api(node, "GET /warren/queues/%2F/pausing/pause") == {"paused": True}
+    press(page, "Resume")
+    expect(page.get_by_text("This queue is paused")).to_have_count(0)
+    assert api(node, "GET /warren/queues/%2F/pausing/pause") == {"paused": False}
+
+
+def test_what_a_consumer_holds_is_returned(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("held")
+        for _ in range(3):
+            channel.basic_publish("", "held", b"x")
+        for _ in range(3):
+            channel.basic_get("held")
+        tab.open("queues/%2F/held?tab=messages")
+        fill(page, state="unacknowledged")
+        press(page, "Look")
+        expect(page.get_by_text("3 shown")).to_be_visible()
+        page.get_by_role("button", name="Return it").first.click()
+        expect(page.get_by_text("2 shown")).to_be_visible()
+        confirm(page, "Return all")
+        expect(page.get_by_text("2 returned.")).to_be_visible()
+        assert channel.queue_declare("held", passive=True).method.message_count == 3
+        channel.queue_delete("held")
+
+
+def test_a_plan_is_told_and_carried_out(node: Broker, tab: Visit, tmp_path: Path) -> None:
+    page = tab.page
+    file = tmp_path / "planned.json"
+    queue = {"name": "planned", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
+    policy = {"name": "planned", "vhost": "/", "pattern": "^p", "definition": {"max-length": 5}}
+    file.write_text(json.dumps({"queues": [queue], "policies": [policy]}))
+    tab.open("definitions")
+    page.get_by_label("Document").set_input_files(file)
+    press(page, "Plan")
+    table = page.get_by_label("Entries of the plan")
+    expect(table.get_by_role("row")).to_have_count(3)
+    press(page, "Apply this plan")
+    expect(page.get_by_text("planned.json: 2 applied.")).to_be_visible()
+    assert api(node, "GET /queues/%2F/planned")
+    press(page, "Plan")
+    expect(page.get_by_text("Everything in the file is there already.")).to_be_visible()
+    api(node, "DELETE /policies/%2F/planned")
+
+
+def test_the_topology_is_walked_with_the_keyboard_and_found_by_name(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    api(node, "PUT /exchanges/%2F/hub", {"type": "fanout"})
+    for number in range(20):
+        api(node, f"PUT /queues/%2F/spoke-{number:02}", {})
+        api(node, f"POST /bindings/%2F/e/hub/q/spoke-{number:02}", {})
+    tab.open("topology?vhost=%2F&kind=exchange&name=hub")
+    expect(page.locator("svg .thing")).to_have_count(13)
+    expect(page.locator("svg .more")).to_have_text("+8 more →")
+    expect(page.get_by_label("What leads where").get_by_role("row")).to_have_count(13)
+    page.get_by_role("link", name="queue spoke-03").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Around spoke-03")
+    expect(page.locator("svg .middle")).to_have_count(1)
+    page.get_by_label("Find an exchange or a queue").fill("spoke-19")
+    page.get_by_role("link", name="spoke-19 queue").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Around spoke-19")
+    page.get_by_role("link", name="queue spoke-19").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("spoke-19")

@@ -1,6 +1,7 @@
 """Every page, in both palettes and both widths, for everybody to use."""
 
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 import pika
 import pytest
@@ -15,6 +16,8 @@ PAGES = [
     "queues/%2F/orders?tab=move", "dead-letters", "dead-letters/%2F/graveyard",
     "dead-letters/%2F/graveyard?died=died%20here&reason=rejected&exchange=amq.fanout", "jobs",
     "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "flags", "health",
+    "topology", "topology?vhost=%2F&kind=queue&name=orders",
+    "topology?vhost=%2F&kind=exchange&name=amq.topic",
 ]  # fmt: skip
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -95,6 +98,8 @@ def test_names_are_text_whatever_they_contain(node: Broker, chromium: Chromium, 
             f"queues/{segment(name)}/{segment(name)}",
             f"queues/{segment(name)}/{segment(name)}?tab=bindings",
             f"dead-letters/{segment(name)}/{segment(name)}",
+            "topology?" + urlencode({"vhost": name}),
+            "topology?" + urlencode({"vhost": name, "kind": "queue", "name": name}),
             f"queues/{segment(name)}/{segment(name)}?tab=move",
             f"queues/{segment(name)}/{segment(name)}?tab=messages",
         ):  # fmt: skip

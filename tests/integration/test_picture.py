@@ -8,7 +8,7 @@ import pytest
 from tests.integration.api import Client
 from tests.integration.process import Broker
 
-from warren.limits import PICTURED_AROUND_MAX, PICTURED_CONSUMERS_MAX
+from warren.limits import PICTURED_AROUND_MAX, PICTURED_CONSUMERS_MAX, PICTURED_EACH_MAX
 
 MANY = 500
 
@@ -69,11 +69,26 @@ def test_of_many_the_first_are_drawn_and_the_rest_is_counted(client: Client, cha
         channel.queue_bind(f"q{number:03}", "hub")
     for number in range(PICTURED_CONSUMERS_MAX + 2):
         channel.basic_consume("q000", lambda *_: None, consumer_tag=f"c{number}")
-    for query in ("", "?kind=exchange&name=hub"):
+    for query, most in (("", PICTURED_EACH_MAX), ("?kind=exchange&name=hub", PICTURED_AROUND_MAX)):
         things, _ = drawn(client, query)
-        assert things["exchange hub"]["more_behind"] == MANY - PICTURED_AROUND_MAX
+        assert things["exchange hub"]["more_behind"] == MANY - most
         assert things["queue q000"]["more_behind"] == 2
-        assert len(things) == 1 + PICTURED_AROUND_MAX + PICTURED_CONSUMERS_MAX
+        assert len(things) == 1 + most + PICTURED_CONSUMERS_MAX
+
+
+def test_exchanges_stand_behind_those_that_lead_to_them(client: Client, channel: Any) -> None:
+    for name in ("last", "middle", "first", "one", "other"):
+        channel.exchange_declare(name, "fanout")
+    channel.queue_declare("q")
+    for source, destination in (
+        ("first", "middle"), ("first", "last"), ("middle", "last"), ("one", "other"), ("other", "one"),
+    ):  # fmt: skip
+        channel.exchange_bind(destination, source)
+    channel.queue_bind("q", "last")
+    things, _ = drawn(client)
+    columns = {thing["name"]: thing["column"] for thing in things.values()}
+    assert columns["first"] < columns["middle"] < columns["last"] < columns["q"]
+    assert set(columns) == {"first", "middle", "last", "q", "one", "other"}
 
 
 def test_nothing_is_drawn_of_what_is_not_there(client: Client, channel: Any) -> None:

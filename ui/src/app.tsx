@@ -15,6 +15,7 @@ import { Overview } from "./pages/overview";
 import { Policies } from "./pages/policies";
 import { QueuePage } from "./pages/queue";
 import { Queues } from "./pages/queues";
+import { Topology } from "./pages/topology";
 import { SignIn } from "./pages/signin";
 import { UserPage, Users } from "./pages/users";
 import { VhostPage, Vhosts } from "./pages/vhosts";
@@ -34,6 +35,7 @@ const WATCH: Entry[] = [
   { name: "channels", label: "Channels" },
   { name: "exchanges", label: "Exchanges" },
   { name: "queues", label: "Queues" },
+  { name: "topology", label: "Topology" },
   { name: "dead-letters", label: "Dead letters" },
   { name: "jobs", label: "Jobs" },
   { name: "health", label: "Health", isFor: mayMonitor },
@@ -93,6 +95,7 @@ function Route({ user }: { user: User }) {
     limits: () => <Limits />,
     definitions: () => <Definitions />,
     flags: () => <Flags />,
+    topology: () => <Topology />,
     health: () => <Health />,
   };
   const show = here[page];

@@ -138,6 +138,8 @@ export interface Queue {
   idle_since?: string;
   exclusive_consumer_tag?: string | null;
   single_active_consumer_tag?: string | null;
+  /** There only while it hands nothing out. */
+  paused?: boolean;
   node?: string;
   message_stats?: Stats;
 }
@@ -307,4 +309,92 @@ export interface DeadQueue {
   next: number | null;
   groups: DeadGroup[];
   other_groups: number;
+}
+
+/** A binding, and what it says to a message; of somebody's direct reply only that. */
+export interface Judged {
+  source?: string;
+  destination?: string;
+  destination_type?: "queue" | "exchange";
+  binding_key?: string;
+  arguments?: Table;
+  properties_key?: string;
+  routing_key?: string;
+  reason: string;
+  chance: number;
+}
+
+export interface Reached {
+  name: string;
+  is_certain: boolean;
+  through: Judged[];
+  bindings: number;
+  outcome: "accepted" | "refused" | "dropped" | "expired";
+  reason: string;
+  pushes_out?: boolean;
+  paused?: boolean;
+  dead_letter?: { exchange: string; routing_key: string | null; exists: boolean } | null;
+}
+
+export interface Trace {
+  refusals: string[];
+  is_changed: boolean;
+  is_routed: boolean;
+  queues: Reached[];
+  queues_total: number;
+  exchanges: { name: string }[];
+  misses: Judged[];
+  misses_total: number;
+}
+
+export interface PlanEntry {
+  action: "create" | "change" | "delete" | "blocked";
+  kind: string;
+  vhost?: string;
+  name: string;
+  destination?: string;
+  routing_key?: string;
+  arguments?: Table;
+  before?: Table | null;
+  after?: Table | null;
+  reason?: string;
+  losses?: Record<string, number>;
+}
+
+export interface Plan {
+  fingerprint: string;
+  totals: Record<string, number>;
+  losses: Record<string, number>;
+  items: PlanEntry[];
+  items_total: number;
+  left_out: string[];
+  applied?: number;
+  failed?: number;
+}
+
+export interface Thing {
+  id: string;
+  kind: "exchange" | "queue" | "consumer";
+  name: string;
+  column: number;
+  type?: string;
+  messages?: number;
+  consumers?: number;
+  paused?: boolean;
+  more_before?: number;
+  more_behind?: number;
+}
+
+export interface Line {
+  from: string;
+  to: string;
+  kind: "binding" | "alternate" | "dead-letter" | "consumer";
+  keys: string[];
+  count: number;
+}
+
+export interface Picture {
+  things: Thing[];
+  lines: Line[];
+  exchanges_total: number;
 }

@@ -14,6 +14,7 @@ import { go, link } from "../router";
 import { BindingTable, BindForm } from "./bindings";
 import { SpanChoice, samplesOver, useAge } from "./overview";
 import { PublishForm } from "./publish";
+import { RouteTool } from "./route";
 import { VhostChoice, VhostField, useChosenVhost } from "./vhost-choice";
 
 export const DEFAULT_EXCHANGE = "amq.default";
@@ -116,6 +117,11 @@ export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
       aside={
         <>
           <SpanChoice age={age} />
+          {!isDefault && (
+            <a class="button" href={withQuery(link("topology"), { vhost, kind: "exchange", name })}>
+              Topology
+            </a>
+          )}
           {data && !isDefault && !name.startsWith("amq.") && (
             <Confirm
               label="Delete"
@@ -175,6 +181,7 @@ export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
               )}
             </>
           )}
+          <RouteTool vhost={vhost} name={name} />
           {!data.internal && (
             <Card title="Publish a message">
               <PublishForm publish={(message) => post(path("exchanges", vhost, name, "publish"), message)} />

@@ -1,11 +1,13 @@
 /** What waits in a queue, or is with somebody, seen without touching it. */
 
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, path } from "../api";
+import { ApiError, get, path, post } from "../api";
 import { count, octets, span, time } from "../format";
 import type { PeekAnswer, PeekedMessage } from "../model";
 import { Arguments } from "../parts/arguments";
+import { Confirm } from "../parts/dialog";
 import { MessageCard } from "../parts/message";
+import { notify } from "../parts/notice";
 import { Badge, Button, Card, Failure, Field, Form, type Values } from "../parts/ui";
 import { link } from "../router";
 
@@ -44,6 +46,11 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
   };
   useEffect(() => void look(0, search, []), [search, vhost, name]);
 
+  const giveBack = async (which: object) => {
+    const { returned } = await post<{ returned: number }>(path("warren", "queues", vhost, name, "return"), which);
+    notify(returned ? `${count(returned)} returned.` : "It was not held any more.", returned ? "good" : "bad");
+    await look(0, search, []);
+  };
   const begin = async ({ state = "ready", conditions = "" }: Values) =>
     setSearch({ state, conditions: conditionsIn(conditions) });
   return (
@@ -56,6 +63,15 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
         </div>
       </Form>
       <Failure error={error} />
+      {search.state !== "ready" && found.length > 0 && (
+        <p class="form-end">
+          <Confirm
+            label="Return all"
+            question="All that consumers of this queue hold goes back to its place, marked as redelivered, and is handed out again. They stay connected; what they have begun may be done twice."
+            action={() => giveBack({ all: true })}
+          />
+        </p>
+      )}
       <p role="status" class="quiet">
         {found.length ? `${count(found.length)} shown` : "None"}
         {search.conditions.length > 0 && ` of ${count(examined)} looked at`}
@@ -64,7 +80,12 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
       <ol class="messages">
         {found.map((message) => (
           <li key={`${message.state} ${message.place}`}>
-            <MessageFacts message={message} />
+            <MessageFacts
+              message={message}
+              giveBack={({ connection, channel, delivery_tag }) =>
+                giveBack({ deliveries: [{ connection, channel, delivery_tag }] })
+              }
+            />
           </li>
         ))}
       </ol>
@@ -73,7 +94,13 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
   );
 }
 
-export function MessageFacts({ message }: { message: PeekedMessage }) {
+interface MessageFactsProps {
+  message: PeekedMessage;
+  /** Takes it back from who holds it, where that can be asked for. */
+  giveBack?: (holder: NonNullable<PeekedMessage["holder"]>) => Promise<void>;
+}
+
+export function MessageFacts({ message, giveBack }: MessageFactsProps) {
   const { headers, ...properties } = message.properties;
   const { holder } = message;
   return (
@@ -90,7 +117,8 @@ export function MessageFacts({ message }: { message: PeekedMessage }) {
             <>
               <a href={link("connections", holder.connection)}>{holder.connection}</a>, channel {holder.channel}
               {holder.consumer_tag ? `, consumer ${holder.consumer_tag}` : ", by get"}
-              {message.held_for_ms ? `, for ${span(message.held_for_ms)}` : ""}
+              {message.held_for_ms ? `, for ${span(message.held_for_ms)}` : ""}{" "}
+              {giveBack && <Button onClick={() => giveBack(holder)}>Return it</Button>}
             </>
           ),
         ],

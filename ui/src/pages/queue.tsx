@@ -1,6 +1,6 @@
 /** One queue: what waits in it, how fast it moves, who takes from it, and its messages. */
 
-import { path, post, remove, withQuery } from "../api";
+import { path, post, put, remove, withQuery } from "../api";
 import { count, octets } from "../format";
 import { useLive } from "../live";
 import type { Binding, Queue } from "../model";
@@ -8,7 +8,7 @@ import { Arguments } from "../parts/arguments";
 import { Confirm, Opening } from "../parts/dialog";
 import { MessageCharts } from "../parts/message-charts";
 import { notify } from "../parts/notice";
-import { Card, Facts, Failure, Figure, Figures, Loading, Page, State, Tabs } from "../parts/ui";
+import { Badge, Button, Card, Facts, Failure, Figure, Figures, Loading, Page, State, Tabs } from "../parts/ui";
 import { go, link, setQuery, usePlace } from "../router";
 import { BindForm, BindingTable } from "./bindings";
 import { ConsumerTable } from "./consumers";
@@ -31,6 +31,10 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
       aside={
         <>
           <SpanChoice age={age} />
+          <a class="button" href={withQuery(link("topology"), { vhost, kind: "queue", name })}>
+            Topology
+          </a>
+          {data && <Pause vhost={vhost} name={name} isPaused={data.paused ?? false} changed={refresh} />}
           <Confirm
             label="Purge"
             question={`All ${count(data?.messages_ready)} ready messages are lost for good. Those that are unacknowledged stay.`}
@@ -48,6 +52,11 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
       {!data && !error && <Loading />}
       {data && (
         <>
+          {data.paused && (
+            <p class="paused" role="status">
+              This queue is paused: nothing is handed out until it goes on. Publishing and acknowledging go on.
+            </p>
+          )}
           <Figures>
             <Figure label="Ready" value={count(data.messages_ready)} />
             <Figure label="Unacknowledged" value={count(data.messages_unacknowledged)} />
@@ -94,6 +103,23 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
   );
 }
 
+interface PauseProps {
+  vhost: string;
+  name: string;
+  isPaused: boolean;
+  changed: () => void;
+}
+
+function Pause({ vhost, name, isPaused, changed }: PauseProps) {
+  const address = path("warren", "queues", vhost, name, "pause");
+  const change = async () => {
+    await (isPaused ? remove(address) : put(address));
+    notify(isPaused ? "The queue goes on." : "The queue is paused.");
+    changed();
+  };
+  return <Button onClick={change}>{isPaused ? "Resume" : "Pause"}</Button>;
+}
+
 function Now({ queue }: { queue: Queue }) {
   return (
     <>
@@ -105,7 +131,7 @@ function Now({ queue }: { queue: Queue }) {
       <Card title="Facts">
         <Facts
           facts={[
-            ["State", <State state={queue.state} />],
+            ["State", queue.paused ? <Badge tone="warn">paused</Badge> : <State state={queue.state} />],
             ["Virtual host", queue.vhost],
             ["Type", queue.type],
             ["Node", queue.node],

@@ -82,6 +82,11 @@ const ABBREVIATED: [string, string][] = [
 export function Features({ queue }: { queue: Queue }) {
   return (
     <>
+      {queue.paused && (
+        <Badge tone="warn" title="hands nothing out">
+          paused
+        </Badge>
+      )}
       {queue.durable && <Badge title="survives a restart">durable</Badge>}
       {queue.auto_delete && <Badge title="goes with its last consumer">auto-delete</Badge>}
       {queue.exclusive && <Badge title="goes with its connection">exclusive</Badge>}

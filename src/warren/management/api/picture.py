@@ -6,7 +6,13 @@ from typing import Annotated, Literal, NotRequired, TypeAlias, TypedDict
 
 from aiohttp import web
 
-from warren.limits import LISTED_PER_TURN, PICTURED_AROUND_MAX, PICTURED_CONSUMERS_MAX, PICTURED_EXCHANGES_MAX
+from warren.limits import (
+    LISTED_PER_TURN,
+    PICTURED_AROUND_MAX,
+    PICTURED_CONSUMERS_MAX,
+    PICTURED_EACH_MAX,
+    PICTURED_EXCHANGES_MAX,
+)
 from warren.management.asking import Asking, asking
 from warren.management.describing import described, meant
 from warren.management.managed import Managed
@@ -77,6 +83,8 @@ class _Picture:
     async def around(self, middle: _Place) -> None:
         """Have what leads to `middle` and what it leads to, two steps each way."""
         self._add(middle, 0)
+        if not self.things:
+            return
         await self._before(middle, -1)
         for place in self._exchanges_in(-1):
             await self._before(place, -2)
@@ -93,11 +101,27 @@ class _Picture:
             for name in self._records.exchanges
             if name and self._records.has_bindings_from(name)
         ]
-        for _, name in sorted(bound)[:PICTURED_EXCHANGES_MAX]:
-            self._add((_EXCHANGE, name), 0)
-        for place in self._exchanges_in(0):
-            await self._behind(place, 1)
+        names = [name for _, name in sorted(bound)[:PICTURED_EXCHANGES_MAX]]
+        for name, column in self._depths(names).items():
+            self._add((_EXCHANGE, name), column)
+        for thing in list(self.things.values()):
+            await self._behind((_EXCHANGE, thing["name"]), thing["column"] + 1, PICTURED_EACH_MAX)
         self._ends()
+
+    def _depths(self, names: list[str]) -> dict[str, int]:
+        """How many of `names` stand before each at most; of those in a circle it is the same for all."""
+        sources = {
+            name: {binding.source for binding in self._records.bindings_to_exchange(name)}.intersection(names)
+            for name in names
+        }
+        depths = dict.fromkeys(names, 0)
+        for depth in range(1, len(names)):
+            behind = [name for name in names if any(depths[source] == depth - 1 for source in sources[name])]
+            # In a circle everything is behind everything, for ever.
+            if not behind or len(behind) == len([name for name in names if depths[name] >= depth - 1]):
+                break
+            depths |= dict.fromkeys(behind, depth)
+        return depths
 
     def _exchanges_in(self, column: int) -> list[_Place]:
         return [
@@ -106,9 +130,9 @@ class _Picture:
             if thing["column"] == column and thing["kind"] == _EXCHANGE
         ]
 
-    async def _behind(self, place: _Place, column: int) -> None:
+    async def _behind(self, place: _Place, column: int, most: int = PICTURED_AROUND_MAX) -> None:
         grouped = await _grouped(self._records.bindings_from(place[1]), _destination)
-        self._connect(place, grouped, column, is_behind=True)
+        self._connect(place, grouped, column, most)
 
     async def _before(self, place: _Place, column: int) -> None:
         kind, name = place
@@ -117,19 +141,21 @@ class _Picture:
             if kind == _QUEUE
             else self._records.bindings_to_exchange(name)
         )
-        self._connect(place, await _grouped(found, _source), column, is_behind=False)
+        self._connect(place, await _grouped(found, _source), column, PICTURED_AROUND_MAX)
 
     def _connect(
-        self, place: _Place, grouped: dict[_Place, list[BindingRecord]], column: int, *, is_behind: bool
+        self, place: _Place, grouped: dict[_Place, list[BindingRecord]], column: int, most: int
     ) -> None:
-        shown = list(grouped)[:PICTURED_AROUND_MAX]
+        """Lines between `place` and the first of `grouped`, which are put into `column` if they are new."""
+        is_behind = column > self.things[_id(place)]["column"]
+        shown = list(grouped)[:most]
         for other in shown:
             if not self._exists(other):
                 continue
             self._add(other, column)
             ends = (place, other) if is_behind else (other, place)
             self._line(*ends, "binding", grouped[other])
-        if len(grouped) > len(shown) and _id(place) in self.things:
+        if len(grouped) > len(shown):
             rest = len(grouped) - len(shown)
             if is_behind:
                 self.things[_id(place)]["more_behind"] = rest
