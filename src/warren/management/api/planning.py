@@ -17,7 +17,7 @@ from warren.management.auth import user_of
 from warren.management.bodies import read_octets
 from warren.management.describing import described, meant
 from warren.management.managed import Managed
-from warren.management.proposing import vhost_of
+from warren.management.proposing import ASKER, vhost_of
 from warren.management.replies import bad_request, encoded, refused, reply
 from warren.management.views.planning import is_empty, item_facts, losses_of
 from warren.metadata.commands import Command, Json, Outcome, Reply
@@ -143,7 +143,7 @@ async def _apply(request: web.Request, node: Managed, vhost: str | None) -> web.
         told = [item_facts(node, item) for item in together]
         commands = [item.command for item in together if item.command is not None]
         answers = await asyncio.gather(
-            *(node.proposals.propose(command) for command in commands), return_exceptions=True
+            *(node.proposals.propose(command, ASKER.get()) for command in commands), return_exceptions=True
         )
         for facts, command, answer in zip(told, commands, answers, strict=True):
             reason = _failure(command, answer)
