@@ -140,6 +140,20 @@ LOGIN_FAILURE_HALF_LIFE_MS = 60_000
 LOGIN_KNOWN_MS = 86_400_000
 # Addresses, names and pairs of both that are kept: some 300 octets each, four lists, 20 MB at most.
 LOGIN_ADDRESSES_MAX = 16_384
+# A token of OAuth 2: what fits into a header of HTTP, and more than a frame of the handshake holds.
+TOKEN_SIZE_MAX = 16_384
+# Scopes of one token that count: each is a pattern, and all of them are looked at for a topic.
+TOKEN_SCOPES_MAX = 512
+# How far ahead the clock may be that wrote when a token begins; when it ends is meant as it stands.
+TOKEN_SKEW_MS = 10_000
+# Keys of a key server: it has the present ones and the last.
+KEY_SET_KEYS_MAX = 100
+# What a key server may answer: a hundred keys of 4,096 bits with their certificates.
+KEY_SET_SIZE_MAX = 1_048_576
+# How long that may take: a login waits for it.
+KEY_SET_TIMEOUT_MS = 5_000
+# How often a key server is asked at most: an unknown key in a token costs its sender nothing.
+KEY_SET_INTERVAL_MS = 10_000
 # --- publishing ---------------------------------------------------------------------------------
 # Addresses (exchange and routing key) that a channel remembers its permission for; then it forgets all.
 PUBLISHER_ADDRESSES_MAX = 1024
@@ -341,6 +355,8 @@ HTTP_SAFE_S_MAX = 30
 SESSIONS_MAX = 10_000
 # How long nobody may use a session before it ends: as RabbitMQ's management.login_session_timeout.
 SESSION_IDLE_MS = 28_800_000
+# And when it ends although it is used: people sign in once a day.
+SESSION_MS_MAX = 86_400_000
 # Streams of answers that are followed at once: each answer is asked for every 5 s.
 LIVE_STREAMS_MAX = 1_000
 # Answers that one stream follows: a page of the web interface looks at some four.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from warren.metadata.commands import PutUser, PutVhost, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
+from warren.metadata.users import User
 from warren.session.connection import Connection
 from warren.session.domain import Domain, DomainWorld
 from warren.session.handshake import HandshakeSettings
@@ -62,6 +63,8 @@ PREPARATION = b"".join(
     )
 )
 
+GUEST = User(name="guest", password_hash=b"", hashing_algorithm="", tags=(), limits={})
+
 
 class OpenGate:
     """Everybody may come in."""
@@ -69,10 +72,13 @@ class OpenGate:
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         return ("PLAIN",)
 
-    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
-        return "guest"
+    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> User:
+        return GUEST
 
-    def admit(self, user: str, vhost: str, peer: Peer) -> None:
+    async def renewed(self, user: User, secret: str) -> User:
+        return user
+
+    def admit(self, user: User, vhost: str, peer: Peer) -> None:
         """To every virtual host that there is, which is one."""
 
 

@@ -1,4 +1,4 @@
-"""Who someone is: a name and a password, or a certificate, against the users of the metadata.
+"""Who someone is: a name and a password, a token or a certificate, asked of each backend in order.
 
 Every refusal of credentials has one text, and takes as long whatever is wrong: neither tells which users
 exist. Who fails too often waits before the next attempt is looked at.
@@ -6,14 +6,18 @@ exist. Who fails too often waits before the next attempt is looked at.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
+from warren.access.grants import Bearer
 from warren.access.mechanisms import AMQPLAIN, EXTERNAL, PLAIN, READERS
 from warren.access.penalties import Penalties, PenaltySettings
+from warren.access.tokens import TokenRefused, Tokens, is_like_token
 from warren.access.verification import Verification, VerificationWorld
 from warren.access.waiting import Answer
-from warren.errors import CommandInvalid, LoginRefused
+from warren.errors import CommandInvalid, LoginRefused, NotAllowed
 from warren.metadata.machine import Metadata
+from warren.metadata.users import User
 
 
 class Peer(Protocol):
@@ -32,11 +36,27 @@ class Peer(Protocol):
         """The user whom a verified client certificate names."""
 
 
+class Source(Enum):
+    """Who is asked who somebody is; RabbitMQ calls it a backend."""
+
+    INTERNAL = "internal"
+    OAUTH2 = "oauth2"
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """Who says who somebody is, and who says what they may do."""
+
+    authentication: Source = Source.INTERNAL
+    authorization: Source = Source.INTERNAL
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationSettings:
-    """Which mechanisms are offered, in order, and who is let in from this machine only."""
+    """Which mechanisms are offered, in order, who is asked, and who is let in from this machine only."""
 
     mechanisms: tuple[str, ...] = (AMQPLAIN, PLAIN)
+    backends: tuple[Backend, ...] = (Backend(),)
     loopback_users: frozenset[str] = frozenset(("guest",))
     penalties: PenaltySettings = field(default_factory=PenaltySettings)
 
@@ -49,6 +69,8 @@ class AuthenticationWorld(VerificationWorld):
     wait: Callable[[int], Answer[None]]
     # Told what an operator should know, in one line.
     report: Callable[[str], None]
+    # Reads tokens, if a backend wants any.
+    tokens: Tokens | None = None
 
 
 class Authenticator:
@@ -79,39 +101,88 @@ class Authenticator:
         """The mechanisms offered to `peer`: EXTERNAL only to one with a certificate."""
         return self._without_certificate if peer.certificate_login is None else self._mechanisms
 
-    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
-        """The name of the user, who has proved to be that one."""
+    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> User:
+        """The user, who has proved to be that one."""
         if mechanism not in self.mechanisms(peer):
             raise CommandInvalid(f"unknown authentication mechanism '{mechanism}'")
         if mechanism == EXTERNAL:
             name = peer.certificate_login or ""
-            is_right = name in self._metadata.users.by_name
+            user = self._metadata.users.by_name.get(name)
         else:
             name, password = READERS[mechanism](response)
-            is_right = await self._is_right(mechanism, name, password, peer)
-        if not is_right or (name in self._settings.loopback_users and not peer.is_loopback):
-            error = refusal(mechanism)
-            error.user = name
-            raise error
-        return name
+            user = await self._user(mechanism, name, password, peer)
+        if user is None or (user.name in self._settings.loopback_users and not peer.is_loopback):
+            raise refusal(mechanism, name)
+        return user
 
-    async def _is_right(self, mechanism: str, name: str, password: str, peer: Peer) -> bool:
+    async def renewed(self, user: User, secret: str) -> User:
+        """`user`, who has got `secret` in place of the old one; NotAllowed if that is not so.
+
+        What does not expire needs no renewal: as in RabbitMQ, it is taken note of.
+        """
+        if not isinstance(user, Bearer):
+            return user
+        found = await self._bearer(secret, user.name)
+        if found is None or found.name != user.name:
+            raise NotAllowed("New secret was refused by one of the backends", method_index=0)
+        return found
+
+    async def _user(self, mechanism: str, name: str, password: str, peer: Peer) -> User | None:
         wait_ms = self._penalties.wait_ms(peer.host, name, self._world.now())
         if wait_ms is None:
-            raise refusal(mechanism)
+            raise refusal(mechanism, name)
         if wait_ms:
             await self._world.wait(wait_ms)
-        if await self._verification.is_password_of(name, password):
-            self._penalties.succeeded(peer.host, name, self._world.now())
-            return True
-        if self._penalties.failed(peer.host, name, self._world.now()):
+        user = await self._found(name, password)
+        now = self._world.now()
+        if user is not None:
+            self._penalties.succeeded(peer.host, name, now)
+        elif self._penalties.failed(peer.host, name, now):
             self._world.report(f"too many logins from {peer.host} failed: those that follow are slowed down")
-        return False
+        return user
+
+    async def _found(self, name: str, password: str) -> User | None:
+        """Whom the first backend knows that knows anybody."""
+        backends = self._settings.backends
+        if is_like_token(password):
+            # Nobody's password: it need not be compared with one first, which takes long.
+            backends = tuple(sorted(backends, key=lambda backend: backend.authentication is Source.INTERNAL))
+        for backend in backends:
+            user = await self._known_to(backend.authentication, name, password)
+            if user is None:
+                continue
+            if backend.authorization is backend.authentication:
+                return user
+            # What somebody may do whom one backend knows, another says: the users of the metadata.
+            known = self._metadata.users.by_name.get(user.name)
+            if known is not None:
+                return known
+        return None
+
+    async def _known_to(self, source: Source, name: str, password: str) -> User | None:
+        match source:
+            case Source.INTERNAL:
+                is_right = await self._verification.is_password_of(name, password)
+                return self._metadata.users.by_name.get(name) if is_right else None
+            case Source.OAUTH2:
+                return await self._bearer(password, name)
+
+    async def _bearer(self, token: str, name: str) -> Bearer | None:
+        tokens = self._world.tokens
+        if tokens is None or not is_like_token(token):
+            return None
+        try:
+            return await tokens.bearer_of(token, name)
+        except TokenRefused as error:
+            self._world.report(f"a token was refused: {error}")
+            return None
 
 
-def refusal(mechanism: str) -> LoginRefused:
-    """What a client with wrong credentials is told, whatever is wrong with them."""
-    return LoginRefused(
+def refusal(mechanism: str, name: str) -> LoginRefused:
+    """What a client with wrong credentials is told that says it is `name`, whatever is wrong with them."""
+    error = LoginRefused(
         f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile.",
         method_index=0,
     )
+    error.user = name
+    return error

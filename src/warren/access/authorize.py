@@ -8,10 +8,12 @@ from collections.abc import Mapping
 
 import regex
 
+from warren.access.grants import Grants, grants_of
 from warren.errors import AccessRefused, NotAllowed
 from warren.limits import PERMISSIONS_CACHED_MAX
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission
+from warren.metadata.users import User
 from warren.model.names import DEFAULT_EXCHANGE_ALIAS, ExchangeName, QueueName
 from warren.model.patterns import ANYTHING, matches
 
@@ -25,10 +27,10 @@ Entity = QueueName | ExchangeName
 class Authorizer:
     """What `user` may do in `vhost`; every refusal is an AccessRefused with RabbitMQ's text."""
 
-    __slots__ = ("_allowed", "_generation", "_metadata", "user", "variables", "vhost")
+    __slots__ = ("_allowed", "_generation", "_grants", "user", "variables", "vhost")
 
-    def __init__(self, metadata: Metadata, user: str, vhost: str) -> None:
-        self._metadata = metadata
+    def __init__(self, grants: Grants, user: str, vhost: str) -> None:
+        self._grants = grants
         self.user = user
         self.vhost = vhost
         # What stands in braces in topic permissions.
@@ -40,7 +42,7 @@ class Authorizer:
     @property
     def generation(self) -> int:
         """Advances whenever an answer may have changed; for those who keep answers themselves."""
-        return self._metadata.permissions.generation
+        return self._grants.generation
 
     def check_configure(self, entity: Entity) -> None:
         """Raise unless the user may create and delete `entity`."""
@@ -56,7 +58,7 @@ class Authorizer:
 
     def check_any(self, entity: Entity) -> None:
         """Raise unless the user may do anything at all with `entity`, and so may know that it exists."""
-        permission = self._metadata.permissions.get(self.user, self.vhost)
+        permission = self._grants.permission(self.vhost)
         name = _checked_name(entity)
         if permission is None or not any(
             _is_match(_pattern(permission, access), name) for access in (CONFIGURE, WRITE, READ)
@@ -73,7 +75,7 @@ class Authorizer:
 
     def looks_at_topics(self, exchange: str) -> bool:
         """True if what the user may do with the topic exchange depends on the routing key."""
-        return self._metadata.permissions.get_topic(self.user, self.vhost, exchange) is not None
+        return self._grants.topic_permission(self.vhost, exchange) is not None
 
     def check_topic_write(self, exchange: str, routing_key: str) -> None:
         """Raise unless the user may publish to the topic exchange with `routing_key`."""
@@ -84,7 +86,7 @@ class Authorizer:
         self._check_topic(exchange, READ, routing_key)
 
     def _check(self, entity: Entity, access: str) -> None:
-        permission = self._metadata.permissions.get(self.user, self.vhost)
+        permission = self._grants.permission(self.vhost)
         if permission is None:
             raise self._refusal(entity)
         pattern = _pattern(permission, access)
@@ -99,7 +101,7 @@ class Authorizer:
         self._remember(key)
 
     def _check_topic(self, exchange: str, access: str, routing_key: str) -> None:
-        permission = self._metadata.permissions.get_topic(self.user, self.vhost, exchange)
+        permission = self._grants.topic_permission(self.vhost, exchange)
         if permission is None:
             return
         key = (exchange, access, routing_key)
@@ -131,12 +133,12 @@ class Authorizer:
         return AccessRefused(f"access to {shown} refused for user '{self.user}'")
 
 
-def check_vhost(metadata: Metadata, user: str, vhost: str) -> None:
+def check_vhost(metadata: Metadata, user: User, vhost: str) -> None:
     """Raise NotAllowed unless there is a vhost of the name and `user` has permissions in it."""
     if metadata.vhost(vhost) is None:
         raise NotAllowed(f"vhost {vhost} not found")
-    if metadata.permissions.get(user, vhost) is None:
-        raise NotAllowed(f"access to vhost '{vhost}' refused for user '{user}'")
+    if grants_of(metadata, user).permission(vhost) is None:
+        raise NotAllowed(f"access to vhost '{vhost}' refused for user '{user.name}'")
 
 
 def expanded(pattern: str, variables: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from warren.metadata.topology import Topology
 from warren.model.names import DEFAULT_EXCHANGE_ALIAS
 from warren.session.domain import Domain
 from warren.session.origin import Origin
+from warren.session.publishing import PublishRules
 from warren.vhost.requester import Owner, Requester
 
 # No connection has such a name: what is exclusive belongs to others.
@@ -28,13 +29,14 @@ class _Caller:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
     """What a request works with."""
 
     domain: Domain
     records: Topology
     requester: Requester
+    rules: PublishRules
     origin: Origin
 
 
@@ -49,10 +51,16 @@ def asking(request: web.Request, node: Managed) -> Asking:
             raise bad_request("name_too_long")
     # As of now, for whatever is written or counted.
     domain.vhost.now = node.now()
-    user = user_of(request).name
-    requester = Requester(domain.authorizer(user), Owner(_OWNER))
-    origin = Origin(_Caller(f"HTTP from {request.remote}"), _CHANNEL, user, node.server.announcer)
-    return Asking(domain, vhost.topology, requester, origin)
+    user = user_of(request)
+    authorizer = domain.authorizer(user)
+    origin = Origin(_Caller(f"HTTP from {request.remote}"), _CHANNEL, user.name, node.server.announcer)
+    return Asking(
+        domain=domain,
+        records=vhost.topology,
+        requester=Requester(authorizer, Owner(_OWNER)),
+        rules=domain.rules(user, authorizer),
+        origin=origin,
+    )
 
 
 def name_of(request: web.Request, part: str) -> str:

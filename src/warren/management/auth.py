@@ -10,7 +10,9 @@ from enum import Enum
 
 from aiohttp import web
 
+from warren.access.grants import grants_of
 from warren.errors import AmqpError, ResourceError
+from warren.limits import TOKEN_SIZE_MAX
 from warren.management.managed import Managed
 from warren.management.proposing import ASKER
 from warren.management.replies import Refused, not_authorised, refused
@@ -28,7 +30,7 @@ _TAGS = frozenset({ADMINISTRATOR, MONITORING, POLICYMAKER, MANAGEMENT})
 _MONITOR_TAGS = frozenset({ADMINISTRATOR, MONITORING})
 _POLICY_TAGS = frozenset({ADMINISTRATOR, POLICYMAKER})
 _CHALLENGE = {"www-authenticate": 'Basic realm="RabbitMQ Management"'}
-_CREDENTIALS_SIZE_MAX = 4096
+_CREDENTIALS_SIZE_MAX = 4 * TOKEN_SIZE_MAX // 3 + 1024
 
 _NOT_OF_VHOST = "User not authorised to access virtual host"
 _NOT_OF_OBJECT = "User not authorised to access object"
@@ -93,7 +95,7 @@ async def check_credentials(request: web.Request, node: Managed, credentials: by
     if credentials is None:
         raise _login_failed()
     try:
-        name = await node.server.gate.authenticate(
+        user = await node.server.gate.authenticate(
             "PLAIN",
             b"\x00" + credentials.replace(b":", b"\x00", 1),
             _peer(request),
@@ -103,7 +105,7 @@ async def check_credentials(request: web.Request, node: Managed, credentials: by
         raise Refused(refused(503, "service_unavailable", "too many log in at once")) from None
     except AmqpError:
         raise _login_failed() from None
-    return _checked(node.metadata.users.by_name.get(name))
+    return _checked(user)
 
 
 def user_of(request: web.Request) -> User:
@@ -143,8 +145,8 @@ def login_vhosts(node: Managed, user: User) -> list[str]:
     """The virtual hosts whose contents are shown to `user`: all to administrators."""
     if is_administrator(user):
         return list(node.metadata.vhosts.by_name)
-    granted = node.metadata.permissions
-    return [name for name in node.metadata.vhosts.by_name if granted.get(user.name, name) is not None]
+    granted = grants_of(node.metadata, user)
+    return [name for name in node.metadata.vhosts.by_name if granted.permission(name) is not None]
 
 
 def visible_vhosts(node: Managed, user: User) -> list[str]:
@@ -156,7 +158,7 @@ def _is_of_vhost(node: Managed, user: User, vhost: str | None) -> bool:
     """True also where there is no virtual host: nothing is found in it then."""
     if vhost is None or vhost not in node.metadata.vhosts.by_name:
         return True
-    return node.metadata.permissions.get(user.name, vhost) is not None
+    return grants_of(node.metadata, user).permission(vhost) is not None
 
 
 def _check(is_allowed: bool, reason: str) -> None:
@@ -185,9 +187,13 @@ def _login_failed() -> Refused:
 
 
 def _credentials(header: str) -> bytes | None:
-    """`user:password` of a basic authorization header."""
+    """`user:password` of a basic authorization header; of a bearer's, its token as a password of nobody."""
     scheme, _, encoded = header.partition(" ")
-    if scheme.lower() != "basic" or len(encoded) > _CREDENTIALS_SIZE_MAX:
+    if len(encoded) > _CREDENTIALS_SIZE_MAX:
+        return None
+    if scheme.lower() == "bearer":
+        return b":" + encoded.strip().encode("utf-8", "surrogateescape")
+    if scheme.lower() != "basic":
         return None
     try:
         credentials = base64.b64decode(encoded.strip(), validate=True)

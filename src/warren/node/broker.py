@@ -6,9 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from warren.access.authenticate import AuthenticationSettings, AuthenticationWorld, Authenticator
 from warren.access.passwords import SALT_SIZE, hash_password
-from warren.access.penalties import PenaltySettings
 from warren.limits import PASSWORD_THREADS, PASSWORDS_WAITING_MAX
 from warren.metadata.commands import INTERNAL_USER, Bind, Command, DeclareExchange, Outcome
 from warren.metadata.defaults import DefaultsSettings, initial_commands
@@ -20,9 +18,9 @@ from warren.metadata.proposals import LocalProposals, Proposals
 from warren.metadata.users import PasswordHash
 from warren.node import log_exchange, settings
 from warren.node.auditing import Auditing
+from warren.node.authentication import authenticator
 from warren.node.config import Config
 from warren.node.journaling import Journaling
-from warren.node.listening import in_order
 from warren.node.log_exchange import ExchangeLog
 from warren.node.refusal import BootRefused
 from warren.node.storage import Storage
@@ -30,7 +28,6 @@ from warren.node.tree import Creation, Tree, TreeWorld
 from warren.runtime.clock import Clock
 from warren.runtime.labour import Labour
 from warren.runtime.randomness import random_octets
-from warren.runtime.timers import wait
 from warren.runtime.turns import Turns
 from warren.session.announcing import EXCHANGE
 from warren.session.gate import Gate
@@ -78,7 +75,12 @@ class Broker:
         self._local = LocalProposals(self.metadata, clock.now)
         proposals: Proposals = journaling.journal if journaling else self._local
         self.server = Server(
-            Gate(self.metadata, self._authenticator(), lambda: self.server, logger.warning),
+            Gate(
+                self.metadata,
+                authenticator(config, self.metadata, clock, self._labour),
+                lambda: self.server,
+                logger.warning,
+            ),
             self._session_settings(),
             World(random_octets=random_octets, later=self._turns.later, report=_report, node_name=name),
         )
@@ -157,27 +159,6 @@ class Broker:
             self.tree.remove(event.vhost)
         elif isinstance(event, UserRemoved):
             self.tree.dismiss(lambda user, _: user == event.user, f"user '{event.user}' is deleted")
-
-    def _authenticator(self) -> Authenticator:
-        users = self._config.family(settings.LOOPBACK_USERS)
-        return Authenticator(
-            self.metadata,
-            AuthenticationSettings(
-                mechanisms=in_order(self._config.family(settings.MECHANISMS)),
-                loopback_users=frozenset(user for user, is_local in users.items() if is_local),
-                penalties=PenaltySettings(
-                    failures_free=self._config.get(settings.LOGIN_FAILURES),
-                    delay_ms_max=self._config.get(settings.LOGIN_DELAY),
-                ),
-            ),
-            AuthenticationWorld(
-                labour=self._labour.do,
-                now=self._clock.now,
-                random_octets=random_octets,
-                wait=wait,
-                report=logger.warning,
-            ),
-        )
 
     def _session_settings(self) -> SessionSettings:
         config = self._config

@@ -39,7 +39,7 @@ NAMES = (
     "prometheus.filter_aggregated_queue_metrics_pattern", "deprecated_features",
     "definitions.hashing", "definitions.https", "definitions.tls", "definitions.skip_if_unchanged",
     # Passwords and other ways to log in.
-    "credential_validator", "auth_backends", "auth_cache", "auth_http",
+    "credential_validator", "auth_cache", "auth_http",
     "auth_ldap", "auth_oauth2", "trust_store", "anonymous_login_user", "anonymous_login_pass",
     # What is logged where, beyond the console and one file.
     "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.federation",

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from warren import limits
+from warren.access.authenticate import Source
 from warren.access.passwords import ARGON2ID, SHA256, SHA512
+from warren.access.tokens import ALGORITHMS, SHARED_ALGORITHMS
 from warren.node.values import (
     Address,
     address,
@@ -152,6 +154,13 @@ MECHANISMS = Family(
     "ways to log in, in order of preference",
 )
 LOOPBACK_USERS = Family("loopback_users", {"guest": True}, boolean, "users let in from this machine only")
+BACKENDS: Family[Source] = Family(
+    "auth_backends", {"1": Source.INTERNAL},
+    choice({
+        name: source for source in Source for name in (source.value, f"rabbit_auth_backend_{source.value}")
+    }),
+    "who is asked who somebody is, in order; with .authn and .authz, and what they may do",
+)  # fmt: skip
 PASSWORD_HASHING = Setting(
     "password_hashing_module", ARGON2ID, choice({name: name for name in (ARGON2ID, SHA256, SHA512)}),
     "what new passwords are hashed with",
@@ -161,6 +170,38 @@ LOGIN_FAILURES: Setting[int | None] = Setting(
     "failed logins of an address, or of a name, after which those that follow wait",
 )  # fmt: skip
 LOGIN_DELAY = Setting("login_failures.delay_max", limits.LOGIN_DELAY_MS_MAX, _MS, "how long at most")
+OAUTH2_RESOURCE_SERVER = Setting("auth_oauth2.resource_server_id", "", text, "who a token is to be for")
+OAUTH2_SCOPE_PREFIX = Setting(
+    "auth_oauth2.scope_prefix", "", text, "what scopes of ours begin with; the resource server and a dot"
+)
+OAUTH2_VERIFY_AUDIENCE = Setting("auth_oauth2.verify_aud", True, boolean, "whether a token must be for us")
+OAUTH2_NAME_CLAIMS: Family[str] = Family(
+    "auth_oauth2.preferred_username_claims",
+    {},
+    text,
+    "what in a token names its user, before sub, client_id",
+)
+OAUTH2_ADDITIONAL_SCOPES = Setting(
+    "auth_oauth2.additional_scopes_key", "", text, "claims of a token that hold scopes as well"
+)
+OAUTH2_SCOPE_ALIASES: Family[str] = Family(
+    "auth_oauth2.scope_aliases", {}, text, "scopes that a name of yours stands for, with spaces"
+)
+OAUTH2_ALGORITHMS: Family[str] = Family(
+    "auth_oauth2.algorithms", {}, choice({name.lower(): name for name in (*ALGORITHMS, *SHARED_ALGORITHMS)}),
+    "how tokens may be signed; those with public keys unless told otherwise",
+)  # fmt: skip
+OAUTH2_KEYS: Family[str] = Family("auth_oauth2.signing_keys", {}, text, "files of public keys, PEM")
+OAUTH2_DEFAULT_KEY = Setting("auth_oauth2.default_key", "", text, "the key of tokens that name none")
+OAUTH2_JWKS_URL = Setting("auth_oauth2.jwks_url", "", text, "where the keys are served; https")
+OAUTH2_JWKS_URI = Setting("auth_oauth2.jwks_uri", "", text, "the same, as RabbitMQ 4 writes it")
+OAUTH2_AUTHORITY_FILE = Setting(
+    "auth_oauth2.https.cacertfile", "", text, "who signs the key server's certificate; those of the system"
+)
+OAUTH2_VERIFY = Setting(
+    "auth_oauth2.https.peer_verification", True, choice({"verify_peer": True, "verify_none": False}),
+    "whether the key server has to prove who it is",
+)  # fmt: skip
 DEFAULT_USER = Setting("default_user", "guest", text, "made when there is nobody yet")
 DEFAULT_PASSWORD = Setting("default_pass", "guest", text, "its password", is_secret=True)
 DEFAULT_VHOST = Setting("default_vhost", "/", text, "made when there is none yet")

@@ -20,7 +20,7 @@ cdef class Connection:
     cdef readonly object state
     cdef readonly int64_t connected_at
     cdef readonly object domain
-    cdef readonly object login
+    cdef public object login
     cdef readonly object owner
     cdef VirtualHost _vhost
     cdef object _wake

@@ -27,6 +27,7 @@ from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, Pulse, check_he
 from warren.session.opening import open_channel
 from warren.session.outbox import Buffer, Outbox
 from warren.session.peer import Peer
+from warren.session.renewal import renew
 from warren.session.server import Server
 from warren.session.subscriber import Subscriber
 from warren.session.throttle import Throttle
@@ -218,10 +219,8 @@ class Connection:
         if self._closing_deadline is not None:
             return self._closing_deadline
         beat = self._heartbeat.deadline() if self._heartbeat is not None else None
-        check = self._timeout_check
-        if beat is None or check is None:
-            return beat if check is None else check
-        return min(beat, check)
+        ends = self.login.expires_at if self.login is not None and self._is_open else None
+        return min((due for due in (beat, self._timeout_check, ends) if due is not None), default=None)
 
     def expire(self, now: int) -> None:
         """A deadline has passed: heartbeats, hung handshakes and closes, deliveries held too long."""
@@ -236,8 +235,8 @@ class Connection:
         else:
             self._expire_open(now)
 
-    def close(self, error: ConnectionForced) -> None:
-        """The broker ends the connection: shutdown, an operator, or a limit."""
+    def close(self, error: AmqpError) -> None:
+        """The broker ends the connection: shutdown, an operator, a limit, or a secret that was refused."""
         error.method_index = 0
         self._fail(error)
 
@@ -473,7 +472,7 @@ class Connection:
             else:
                 self._agree_to_close()
         elif isinstance(method, methods.ConnectionUpdateSecret):
-            self._update_secret(method)
+            run(renew(self, method.new_secret))
         else:
             raise ChannelNumberError(
                 "unexpected method in connection state running", method_index=method.index
@@ -486,10 +485,6 @@ class Connection:
         self._closing_deadline = self._now + limits.CLOSING_MS
         self._release(_CLOSE_OK)
 
-    def _update_secret(self, _: methods.ConnectionUpdateSecret) -> None:
-        """Credentials that do not expire need no renewal: take note, as RabbitMQ does without OAuth."""
-        self.outbox.method(0, methods.ConnectionUpdateSecretOk())
-
     def _obey_closing(self, reader: FrameReader) -> None:
         if reader.kind != _METHOD or reader.channel:
             return
@@ -501,6 +496,10 @@ class Connection:
 
     def _expire_open(self, now: int) -> None:
         self._vhost.now = now
+        login = self.login
+        if login is not None and login.expires_at is not None and now >= login.expires_at:
+            self.close(ConnectionForced(f"the token of user '{login.user}' has expired"))
+            return
         heartbeat = self._heartbeat
         if heartbeat is not None:
             if self.throttle.is_reading_paused:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from warren.access.authorize import Authorizer
+from warren.access.grants import Bearer, grants_of
 from warren.errors import InternalError, ResourceError
 from warren.flow.credit import Credit
 from warren.limits import REMOVAL_RETRY_MS
@@ -12,10 +13,12 @@ from warren.metadata.events import Event, PermissionsChanged, UserChanged, UserR
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
+from warren.metadata.users import User
 from warren.model.arguments import QueueSettings
 from warren.queues.classic import ClassicQueue
 from warren.routing.router import Router
 from warren.session.handshake import Handshake
+from warren.session.publishing import PublishRules
 from warren.session.tracing import Tracer
 from warren.store.found import Found
 from warren.vhost.declaring import Declaring
@@ -32,18 +35,28 @@ _IMPERSONATOR = "impersonator"
 class Login:
     """What the handshake agreed on."""
 
-    user: str
+    account: User
     channels_max: int
     capabilities: frozenset[str]
     client_properties: dict[str, object]
     mechanism: str
     heartbeat_s: int
 
+    @property
+    def user(self) -> str:
+        """The name of the user."""
+        return self.account.name
+
+    @property
+    def expires_at(self) -> int | None:
+        """When the token ends with which the client came (ms); None if it does not, or there is none."""
+        return self.account.expires_at if isinstance(self.account, Bearer) else None
+
     @classmethod
     def from_handshake(cls, handshake: Handshake) -> "Login":
         """The results of a complete handshake."""
         return cls(
-            user=handshake.user,
+            account=handshake.account,
             channels_max=handshake.channels_max,
             capabilities=handshake.capabilities,
             client_properties=handshake.client_properties,
@@ -160,13 +173,19 @@ class Domain:
         if is_wanted != self.vhost.is_traced:
             self.vhost.trace_with(self.tracer if is_wanted else None)
 
-    def authorizer(self, user: str) -> Authorizer:
+    def authorizer(self, user: User) -> Authorizer:
         """Who says what `user` may do here; one for each channel, as it remembers its answers."""
-        return Authorizer(self.metadata, user, self.vhost.name)
+        return Authorizer(grants_of(self.metadata, user), user.name, self.vhost.name)
 
-    def may_impersonate(self, user: str) -> bool:
+    def rules(self, user: User, authorizer: Authorizer) -> PublishRules:
+        """What `user` has to observe who publishes here."""
+        return PublishRules(
+            self.vhost.router, authorizer, user.name, may_impersonate=self._may_impersonate(user)
+        )
+
+    def _may_impersonate(self, user: User) -> bool:
         """True if `user` may publish in the name of others."""
-        known = self.metadata.users.by_name.get(user)
+        known = user if isinstance(user, Bearer) else self.metadata.users.by_name.get(user.name)
         return known is not None and _IMPERSONATOR in known.tags
 
     def channels_max_of(self, user: str) -> int | None:

@@ -8,6 +8,7 @@ from warren.access.authenticate import Authenticator
 from warren.access.authorize import check_vhost
 from warren.errors import AmqpError, InternalError, LoginRefused, NotAllowed
 from warren.metadata.machine import Metadata
+from warren.metadata.users import User
 from warren.session.announcing import Announcer
 from warren.session.peer import Peer
 
@@ -74,15 +75,15 @@ class Gate:
 
     async def authenticate(
         self, mechanism: str, response: bytes, peer: Peer, *, protocol: str = _AMQP
-    ) -> str:
-        """The user's name; LoginRefused if it is nobody, another AmqpError if the response is malformed."""
+    ) -> User:
+        """The user; LoginRefused if it is nobody, another AmqpError if the response is malformed."""
         attempts = self._attempts.setdefault(protocol, Attempts())
         try:
-            name = await self._authenticator.authenticate(mechanism, response, peer)
+            user = await self._authenticator.authenticate(mechanism, response, peer)
             attempts.succeeded += 1
             if protocol == _AMQP:
-                self._counts().announcer.authenticated(name, mechanism, peer)
-            return name
+                self._counts().announcer.authenticated(user.name, mechanism, peer)
+            return user
         except AmqpError as error:
             attempts.failed += 1
             if protocol == _AMQP and isinstance(error, LoginRefused):
@@ -91,7 +92,11 @@ class Gate:
             self._report(f"{mechanism} login refused for {peer.name}: {error.name.lower()}")
             raise
 
-    def admit(self, user: str, vhost: str, peer: Peer) -> None:
+    async def renewed(self, user: User, secret: str) -> User:
+        """`user`, with what a new secret lets them do; NotAllowed if it is not theirs."""
+        return await self._authenticator.renewed(user, secret)
+
+    def admit(self, user: User, vhost: str, peer: Peer) -> None:
         """Raise unless `user` may open a connection to `vhost` now (RabbitMQ 3.10.8, measured)."""
         found = self._metadata.vhost(vhost)
         if found is None:
@@ -99,13 +104,14 @@ class Gate:
         limit = found.limit(_CONNECTIONS_LIMIT)
         if limit is not None and self._counts().connections_to(vhost) >= limit:
             raise NotAllowed(
-                f"access to vhost '{vhost}' refused for user '{user}': connection limit ({limit}) is reached"
+                f"access to vhost '{vhost}' refused for user '{user.name}': "
+                f"connection limit ({limit}) is reached"
             )
-        self._check_user_limit(user)
+        self._check_user_limit(user.name)
         check_vhost(self._metadata, user, vhost)
         if not self._counts().is_alive(vhost):
             raise InternalError(
-                f"access to vhost '{vhost}' refused for user '{user}': vhost '{vhost}' is down"
+                f"access to vhost '{vhost}' refused for user '{user.name}': vhost '{vhost}' is down"
             )
 
     def _check_user_limit(self, user: str) -> None:

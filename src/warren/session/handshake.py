@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, CommandInvalid, LoginRefused, NotAllowed
+from warren.metadata.users import User
 from warren.session.gate import Gate
 from warren.session.peer import Peer
 from warren.wire.method import Method
@@ -38,6 +39,7 @@ VERSIONS = {
 
 AUTHENTICATION_FAILURE_CLOSE = "authentication_failure_close"
 
+_NOBODY = User(name="", password_hash=b"", hashing_algorithm="", tags=(), limits={})
 _OPEN_OK = ConnectionOpenOk().encode()
 
 
@@ -84,6 +86,7 @@ class Handshake:
         "_offer",
         "_peer",
         "_settings",
+        "account",
         "capabilities",
         "channels_max",
         "client_properties",
@@ -91,7 +94,6 @@ class Handshake:
         "heartbeat_s",
         "mechanism",
         "phase",
-        "user",
         "version",
         "vhost",
     )
@@ -106,7 +108,8 @@ class Handshake:
         self.phase = Phase.AWAIT_HEADER
         self.version = (0, 9)
         self.mechanism = ""
-        self.user = ""
+        # Who it is, once that is known.
+        self.account = _NOBODY
         self.vhost = ""
         self.client_properties: dict[str, object] = {}
         self.capabilities: frozenset[str] = frozenset()
@@ -174,7 +177,7 @@ class Handshake:
         if isinstance(method, ConnectionTuneOk):
             return self._tune(method)
         assert isinstance(method, ConnectionOpen)
-        self._gate.admit(self.user, method.virtual_host, self._peer)
+        self._gate.admit(self.account, method.virtual_host, self._peer)
         self.vhost = method.virtual_host
         return _OPEN_OK
 
@@ -185,7 +188,7 @@ class Handshake:
         if method.mechanism not in self._gate.mechanisms(self._peer):
             raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
         response = method.response.encode("utf-8", "surrogateescape")
-        self.user = await self._gate.authenticate(method.mechanism, response, self._peer)
+        self.account = await self._gate.authenticate(method.mechanism, response, self._peer)
         return self._offer.tune
 
     def _tune(self, method: ConnectionTuneOk) -> bytes:

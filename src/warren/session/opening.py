@@ -8,7 +8,6 @@ from warren.session.consuming import ConsumeContext, Consuming
 from warren.session.declarations import Declarations
 from warren.session.origin import Origin
 from warren.session.publisher import Publisher
-from warren.session.publishing import PublishRules
 from warren.session.subscriber import Subscriber
 from warren.vhost.requester import Requester
 
@@ -24,11 +23,9 @@ def open_channel(connection: "Connection", number: int) -> Channel:
     _check_limits(connection)
     vhost = domain.vhost
     outbox = connection.outbox
-    authorizer = domain.authorizer(login.user)
+    authorizer = domain.authorizer(login.account)
     requester = Requester(authorizer, connection.owner)
-    rules = PublishRules(
-        vhost.router, authorizer, login.user, may_impersonate=domain.may_impersonate(login.user)
-    )
+    rules = domain.rules(login.account, authorizer)
     subscriber = Subscriber(
         vhost, outbox, number, sends_cancel="consumer_cancel_notify" in login.capabilities
     )

@@ -20,15 +20,14 @@ class Unsafe(Exception):
     """A queue did not take the message: it is full, or could not write it."""
 
 
-async def publish(domain: Domain, origin: Origin, message: Message, properties: BasicProperties) -> bool:
+async def publish(
+    domain: Domain, rules: PublishRules, message: Message, *, properties: BasicProperties, origin: Origin
+) -> bool:
     """Publish `message`, which has `properties`; True if a queue has it, once it is safe there.
 
     Unsafe if one would not have it, an AmqpError if the user may not publish it.
     """
-    vhost, user = domain.vhost, origin.user
-    rules = PublishRules(
-        vhost.router, domain.authorizer(user), user, may_impersonate=domain.may_impersonate(user)
-    )
+    vhost = domain.vhost
     rules.admit(message.address)
     mode = properties.delivery_mode
     if mode is not None and mode > _PERSISTENT:

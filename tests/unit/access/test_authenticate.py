@@ -42,7 +42,7 @@ class Entrance:
     authenticator: Authenticator
 
     def authenticate(self, mechanism: str, response: bytes, peer: FakePeer) -> str:
-        return finished(self.authenticator.authenticate(mechanism, response, peer))
+        return finished(self.authenticator.authenticate(mechanism, response, peer)).name
 
     def mechanisms(self, peer: FakePeer) -> tuple[str, ...]:
         return self.authenticator.mechanisms(peer)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from warren.access.authorize import Authorizer, check_vhost, expanded
+from warren.access.grants import UserGrants
 from warren.errors import AccessRefused, NotAllowed
 from warren.limits import PERMISSIONS_CACHED_MAX
 from warren.metadata.commands import (
@@ -43,7 +44,7 @@ def grant(metadata: Metadata) -> Grant:
 
 @pytest.fixture
 def authorizer(metadata: Metadata) -> Authorizer:
-    return Authorizer(metadata, "u", "v")
+    return Authorizer(UserGrants(metadata.permissions, "u"), "u", "v")
 
 
 def refused(call: Callable[..., None], *arguments: object) -> str:
@@ -143,13 +144,13 @@ def test_a_variable_stands_for_itself_and_not_for_a_pattern() -> None:
 
 def test_a_vhost_lets_in_who_has_permissions_there(metadata: Metadata, grant: Grant) -> None:
     with pytest.raises(NotAllowed) as caught:
-        check_vhost(metadata, "u", "no-such-vhost")
+        check_vhost(metadata, metadata.users.by_name["u"], "no-such-vhost")
     assert caught.value.message == "vhost no-such-vhost not found"
     with pytest.raises(NotAllowed) as caught:
-        check_vhost(metadata, "u", "v")
+        check_vhost(metadata, metadata.users.by_name["u"], "v")
     assert caught.value.message == "access to vhost 'v' refused for user 'u'"
     grant("", "", "")
-    check_vhost(metadata, "u", "v")
+    check_vhost(metadata, metadata.users.by_name["u"], "v")
 
 
 def test_a_pattern_that_takes_forever_allows_nothing(authorizer: Authorizer, grant: Grant) -> None:

@@ -2,15 +2,19 @@
 
 from itertools import count
 
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from warren.limits import SESSION_IDLE_MS, SESSIONS_MAX
+from warren.access.grants import bearer
+from warren.access.scopes import Scopes
+from warren.limits import SESSION_IDLE_MS, SESSION_MS_MAX, SESSIONS_MAX
 from warren.management.sessions import COOKIE, MARK, Sessions
 from warren.metadata.users import User
 
 ALICE = User(name="alice", password_hash=b"1", hashing_algorithm="sha256", tags=("administrator",), limits={})
 USERS = {"alice": ALICE}
+NEWCOMER = make_mocked_request("POST", "/api/warren/session")
 
 
 class Browser:
@@ -22,14 +26,14 @@ class Browser:
         self.sessions = Sessions(lambda size: next(numbers).to_bytes(size, "big"), lambda: self.now)
         self.cookie = ""
 
-    def sign_in(self, *, is_secure: bool = False) -> str:
+    def sign_in(self, user: User = ALICE, request: web.Request | None = None) -> str:
         response = web.Response()
-        self.sessions.begin(ALICE, response, is_secure=is_secure)
+        self.sessions.begin(user, request or NEWCOMER, response)
         self.cookie = response.cookies[COOKIE].value
         return response.cookies[COOKIE].OutputString()
 
-    def request(self, method: str = "GET", *, is_marked: bool = True) -> web.Request:
-        headers = {"cookie": f"{COOKIE}={self.cookie}"} | ({MARK: "1"} if is_marked else {})
+    def request(self, method: str = "GET", *, is_marked: bool = True, **more: str) -> web.Request:
+        headers = {"cookie": f"{COOKIE}={self.cookie}"} | ({MARK: "1"} if is_marked else {}) | more
         return make_mocked_request(method, "/api/whoami", headers=headers)
 
     def user(self, users: dict[str, User] = USERS) -> User | None:
@@ -46,7 +50,8 @@ def test_whoever_signed_in_is_known_until_they_sign_out() -> None:
 
 
 def test_scripts_cannot_read_the_cookie_and_other_sites_cannot_send_it() -> None:
-    sent = Browser().sign_in(is_secure=True)
+    secure = make_mocked_request("POST", "/api/warren/session", sslcontext=True)
+    sent = Browser().sign_in(request=secure)
     assert "HttpOnly" in sent
     assert "SameSite=Strict" in sent
     assert "Secure" in sent
@@ -71,6 +76,56 @@ def test_a_session_that_nobody_uses_ends() -> None:
     browser.now += SESSION_IDLE_MS
     assert browser.user() is ALICE, "it was used in between"
     browser.now += SESSION_IDLE_MS + 1
+    assert browser.user() is None
+
+
+def test_a_session_ends_after_a_day_although_it_is_used() -> None:
+    browser = Browser()
+    browser.sign_in()
+    for _ in range(4):
+        browser.now += SESSION_MS_MAX // 4
+        assert browser.user() is ALICE
+    browser.now += 1
+    assert browser.user() is None
+
+
+@pytest.mark.parametrize(
+    ("site", "is_let_in"),
+    [("same-origin", True), ("none", True), ("same-site", False), ("cross-site", False)],
+)
+def test_another_page_cannot_use_the_cookie_not_even_of_the_same_host(site: str, is_let_in: bool) -> None:
+    browser = Browser()
+    browser.sign_in()
+    request = browser.request(**{"sec-fetch-site": site})
+    assert (browser.sessions.user_of(request, USERS) is ALICE) is is_let_in
+
+
+def test_who_signs_in_anew_has_another_session_and_the_old_one_is_none() -> None:
+    browser = Browser()
+    browser.sign_in()
+    old = browser.cookie
+    browser.sign_in(request=browser.request("POST"))
+    assert browser.cookie != old
+    assert browser.user() is ALICE
+    browser.cookie = old
+    assert browser.user() is None
+
+
+def test_a_cookie_that_somebody_made_up_begins_nothing() -> None:
+    browser = Browser()
+    browser.cookie = "f" * 64
+    browser.sign_in(request=browser.request("POST"))
+    assert browser.cookie != "f" * 64
+
+
+def test_a_session_of_a_token_ends_with_it_and_is_nobody_elses() -> None:
+    browser = Browser()
+    holder = bearer("alice", Scopes(["tag:monitoring"]), 1_000)
+    browser.sign_in(holder)
+    assert browser.user() is holder
+    namesake = User(name="alice", password_hash=b"", hashing_algorithm="", tags=("administrator",), limits={})
+    assert browser.user({"alice": namesake}) is holder
+    browser.now = 1_000
     assert browser.user() is None
 
 

@@ -8,6 +8,7 @@ from warren.errors import InternalError
 from warren.metadata.commands import INTERNAL_USER, Command, PutUser, PutVhost, Reply, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
+from warren.metadata.users import User
 from warren.session.connection import Connection
 from warren.session.domain import Domain, DomainWorld
 from warren.session.handshake import HandshakeSettings
@@ -87,16 +88,22 @@ class CountingWake(Wake):
         self.count += 1
 
 
+GUEST = User(name="guest", password_hash=b"", hashing_algorithm="", tags=(), limits={})
+
+
 class OpenGate:
     """Everybody may come in."""
 
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         return ("PLAIN",)
 
-    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
-        return "guest"
+    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> User:
+        return GUEST
 
-    def admit(self, user: str, vhost: str, peer: Peer) -> None:
+    async def renewed(self, user: User, secret: str) -> User:
+        return user
+
+    def admit(self, user: User, vhost: str, peer: Peer) -> None:
         """There is one virtual host."""
 
 

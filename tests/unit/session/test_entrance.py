@@ -1,8 +1,9 @@
 """The way in while an answer is waited for."""
 
-from tests.unit.session.client import Answer, Broker, OpenGate, call
+from tests.unit.session.client import GUEST, Answer, Broker, OpenGate, call
 
 from warren.errors import LoginRefused
+from warren.metadata.users import User
 from warren.session.connection import State
 from warren.session.peer import Peer
 from warren.wire import methods
@@ -21,11 +22,11 @@ class SlowGate(OpenGate):
         self.answer = Answer()
         self.is_right = True
 
-    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
+    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> User:
         await self.answer
         if not self.is_right:
             raise LoginRefused("no", method_index=0)
-        return "guest"
+        return GUEST
 
 
 class Scene:

@@ -33,6 +33,7 @@ class Entrance:
         ):
             self.proposals.apply(command)
         self.proposals.apply(PutVhost(name="v"))
+        self.guest = self.metadata.users.by_name["guest"]
         # User and virtual host of each connection.
         self.places: list[tuple[str, str]] = []
         self.down: list[str] = []
@@ -55,7 +56,7 @@ class Entrance:
 
 
 def test_a_user_with_the_right_password_is_let_in() -> None:
-    assert finished(Entrance().gate.authenticate("PLAIN", b"\x00guest\x00guest", HERE)) == "guest"
+    assert finished(Entrance().gate.authenticate("PLAIN", b"\x00guest\x00guest", HERE)).name == "guest"
 
 
 @pytest.mark.parametrize(
@@ -77,13 +78,13 @@ def test_a_malformed_response_is_another_error() -> None:
 
 def refusal(entrance: Entrance, vhost: str) -> str:
     with pytest.raises(NotAllowed) as caught:
-        entrance.gate.admit("guest", vhost, HERE)
+        entrance.gate.admit(entrance.guest, vhost, HERE)
     return caught.value.reply_text
 
 
 def test_a_virtual_host_must_exist_and_be_permitted() -> None:
     entrance = Entrance()
-    entrance.gate.admit("guest", "/", HERE)
+    entrance.gate.admit(entrance.guest, "/", HERE)
     assert refusal(entrance, "nope") == "NOT_ALLOWED - vhost nope not found"
     assert refusal(entrance, "v") == "NOT_ALLOWED - access to vhost 'v' refused for user 'guest'"
 
@@ -92,7 +93,7 @@ def test_nobody_comes_into_a_virtual_host_that_is_down_and_only_who_may_is_told_
     entrance = Entrance()
     entrance.down = ["/", "v"]
     with pytest.raises(InternalError) as caught:
-        entrance.gate.admit("guest", "/", HERE)
+        entrance.gate.admit(entrance.guest, "/", HERE)
     assert caught.value.reply_text == (
         "INTERNAL_ERROR - access to vhost '/' refused for user 'guest': vhost '/' is down"
     )
@@ -103,7 +104,7 @@ def test_the_connection_limit_of_a_virtual_host() -> None:
     entrance = Entrance()
     entrance.proposals.apply(SetVhostLimits(vhost="/", limits={"max-connections": 1}))
     entrance.places = [("other", "v")]
-    entrance.gate.admit("guest", "/", HERE)
+    entrance.gate.admit(entrance.guest, "/", HERE)
     entrance.places = [("other", "/")]
     assert refusal(entrance, "/") == (
         "NOT_ALLOWED - access to vhost '/' refused for user 'guest': connection limit (1) is reached"
@@ -114,7 +115,7 @@ def test_the_connection_limit_of_a_user() -> None:
     entrance = Entrance()
     entrance.proposals.apply(SetUserLimits(name="guest", limits={"max-connections": 1}))
     entrance.places = [("other", "/")]
-    entrance.gate.admit("guest", "/", HERE)
+    entrance.gate.admit(entrance.guest, "/", HERE)
     entrance.places = [("guest", "/")]
     text = "NOT_ALLOWED - connection refused for user 'guest': user connection limit (1) is reached"
     assert refusal(entrance, "/") == text

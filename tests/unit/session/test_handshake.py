@@ -11,6 +11,7 @@ from warren.errors import (
     NotAllowed,
     UnexpectedFrame,
 )
+from warren.metadata.users import User
 from warren.session.greeting import server_properties
 from warren.session.handshake import (
     PROTOCOL_HEADER,
@@ -37,6 +38,8 @@ START = 1_000_000
 PEER = Peer(host="127.0.0.1", port=40000, server_host="127.0.0.1", server_port=5672)
 CLOSES = {"capabilities": {"authentication_failure_close": True}}
 
+ALICE = User(name="alice", password_hash=b"", hashing_algorithm="", tags=(), limits={})
+
 
 class OneUser:
     """A gate for alice with the password pw, who may enter the virtual host /."""
@@ -44,12 +47,12 @@ class OneUser:
     def mechanisms(self, peer: Peer) -> tuple[str, ...]:
         return ("PLAIN", "AMQPLAIN")
 
-    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> str:
+    async def authenticate(self, mechanism: str, response: bytes, peer: Peer) -> User:
         if response != b"\x00alice\x00p\xff":
             raise LoginRefused("Login was refused", method_index=0)
-        return "alice"
+        return ALICE
 
-    def admit(self, user: str, vhost: str, peer: Peer) -> None:
+    def admit(self, user: User, vhost: str, peer: Peer) -> None:
         if vhost != "/":
             raise NotAllowed(f"vhost {vhost} not found")
 
@@ -86,7 +89,7 @@ def test_a_client_comes_through_in_four_steps() -> None:
         "connection_name": "me",
     }
     assert decode_method(finished(handshake.handle(start_ok(properties)))) == ConnectionTune(2047, 131072, 60)
-    assert handshake.user == "alice"
+    assert handshake.account is ALICE
     assert finished(handshake.handle(ConnectionTuneOk(100, 65536, 30))) == b""
     assert (handshake.channels_max, handshake.frame_size_max, handshake.heartbeat_s) == (100, 65536, 30)
     assert decode_method(finished(handshake.handle(ConnectionOpen("/")))) == ConnectionOpenOk()

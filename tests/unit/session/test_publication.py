@@ -34,8 +34,13 @@ class Publishing:
         run(self._publish())
 
     async def _publish(self) -> None:
+        domain = self._broker.domain
+        user = domain.metadata.users.by_name[ORIGIN.user]
+        rules = domain.rules(user, domain.authorizer(user))
         try:
-            self.is_routed = await publish(self._broker.domain, ORIGIN, self._message, self._properties)
+            self.is_routed = await publish(
+                domain, rules, self._message, properties=self._properties, origin=ORIGIN
+            )
         except (AmqpError, Unsafe) as error:
             self.error = error
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import pytest
 
 from warren.access.authorize import Authorizer
+from warren.access.grants import UserGrants
 from warren.metadata.commands import Command, PutUser, PutVhost, Reply, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
@@ -95,7 +96,9 @@ class LiveVhost:
         self.apply(SetPermissions(user=name, vhost="v", configure=configure, write=write, read=read))
 
     def requester(self, user: str = "guest", connection: str = "c1") -> Requester:
-        return Requester(Authorizer(self.metadata, user, "v"), Owner(connection))
+        return Requester(
+            Authorizer(UserGrants(self.metadata.permissions, user), user, "v"), Owner(connection)
+        )
 
 
 def ran(coroutine: Coroutine[Any, Any, T]) -> T:

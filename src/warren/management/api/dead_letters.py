@@ -92,7 +92,7 @@ async def _reachable(request: web.Request, node: Managed, vhost: str) -> list[Cl
     for piece in reachable(domain.vhost):
         queues.update(piece)
         await asyncio.sleep(0)
-    authorizer = domain.authorizer(user_of(request).name)
+    authorizer = domain.authorizer(user_of(request))
 
     def is_readable(queue: ClassicQueue) -> bool:
         try:

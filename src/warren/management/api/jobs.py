@@ -68,7 +68,7 @@ def undo_job(request: web.Request, node: Managed) -> web.StreamResponse:
         raise bad_request("nothing of it can be taken back any more")
     check_free(node)
     domain = live_domain(node, redrive.vhost)
-    place = Place(node.server, user_of(request).name, domain, domain, node.now)
+    place = Place(node.server, user_of(request), domain, domain, node.now)
     undo = _undoing(redrive, redrive.trail, place, node.jobs.new_id())
     redrive.undone_by = undo
     node.jobs.start(undo)
@@ -93,7 +93,7 @@ def _undoing(redrive: Job, trail: Trail, place: Place, id: str) -> Job:
     return Job(
         id=id,
         kind=Kind.UNDO,
-        user=place.user,
+        user=place.user.name,
         vhost=redrive.vhost,
         queue=redrive.queue,
         target={"queue": redrive.queue},

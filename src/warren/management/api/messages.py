@@ -149,7 +149,7 @@ async def aliveness(request: web.Request, node: Managed) -> web.StreamResponse:
 
 async def _safe(asks: Asking, message: Message, properties: BasicProperties) -> bool:
     """Publish `message`; it is refused if it is not safe in time."""
-    publishing = ended(publish(asks.domain, asks.origin, message, properties))
+    publishing = ended(publish(asks.domain, asks.rules, message, properties=properties, origin=asks.origin))
     try:
         return await asyncio.wait_for(publishing, HTTP_SAFE_S_MAX)
     except Unsafe:

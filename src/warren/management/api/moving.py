@@ -1,7 +1,6 @@
 """Messages moved from a queue to others over HTTP: dead letters sent back, and messages moved as they are."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, TypedDict
 
@@ -124,7 +123,7 @@ async def redrive(request: web.Request, node: Managed) -> web.StreamResponse:
     target = {name: _name(fields, name) for name in (_TO_QUEUE, _TO_EXCHANGE, "routing_key")}
     if to == _TO_QUEUE and (target[_TO_EXCHANGE] is not None or target["routing_key"] is not None):
         raise bad_request("exchange and routing_key are for to: exchange")
-    place = Place(node.server, user_of(request).name, asks.domain, asks.domain, node.now)
+    place = Place(node.server, user_of(request), asks.domain, asks.domain, node.now)
     permit = Permit(place, order.queue)
     id = node.jobs.new_id()
     ways = Redriving(
@@ -164,7 +163,7 @@ async def move(request: web.Request, node: Managed) -> web.StreamResponse:
             raise missing()
         target = live_domain(node, vhost)
         target.vhost.now = node.now()
-    permit = Permit(Place(node.server, user_of(request).name, asks.domain, target, node.now), order.queue)
+    permit = Permit(Place(node.server, user_of(request), asks.domain, target, node.now), order.queue)
     if queue_named(target.vhost, name, permit.admit) is order.queue:
         raise bad_request("the messages are in this queue already")
     ways = ToQueue(target.vhost, name, permit.admit)
@@ -184,7 +183,7 @@ def _job(kind: Kind, id: str, leg: Leg, order: _Order) -> Job:
     return Job(
         id=id,
         kind=kind,
-        user=leg.permit.place.user,
+        user=leg.permit.place.user.name,
         vhost=order.queue.vhost_name,
         queue=order.queue.name,
         target={},
@@ -310,7 +309,7 @@ def _edit(fields: Fields, request: web.Request, asks: Asking, order: _Order) -> 
         body = payload_of(Fields({"payload_encoding": "string", **given.by_name}))
     changed = {name: value for name in names if (value := getattr(properties, name, None)) is not None}
     try:
-        _check(changed, user_of(request).name, may_impersonate=asks.domain.may_impersonate)
+        _check(changed, user_of(request).name, may_impersonate=asks.rules.may_impersonate)
     except AmqpError as error:
         raise bad_request(error.message) from None
     return Edit(
@@ -322,10 +321,10 @@ def _edit(fields: Fields, request: web.Request, asks: Asking, order: _Order) -> 
     )
 
 
-def _check(changed: dict[str, object], user: str, *, may_impersonate: Callable[[str], bool]) -> None:
+def _check(changed: dict[str, object], user: str, *, may_impersonate: bool) -> None:
     """What a publisher may not say, nobody may write into a message."""
     user_id, expiration, mode = (changed.get(name) for name in ("user_id", "expiration", "delivery_mode"))
-    if user_id is not None and user_id != user and not may_impersonate(user):
+    if user_id is not None and user_id != user and not may_impersonate:
         raise PreconditionFailed(f"user_id property set to '{user_id}' but authenticated user was '{user}'")
     if isinstance(expiration, str):
         check_expiration(expiration)

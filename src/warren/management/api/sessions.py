@@ -34,7 +34,7 @@ async def sign_in(request: web.Request, node: Managed) -> web.Response:
         refusal.response.headers.pop("www-authenticate", None)
         raise
     response = done()
-    node.sessions.begin(user, response, is_secure=request.secure)
+    node.sessions.begin(user, request, response)
     return response
 
 

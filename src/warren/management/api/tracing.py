@@ -10,7 +10,6 @@ from warren.errors import AmqpError
 from warren.limits import MESSAGE_SIZE_MAX, NAME_SIZE_MAX, TRACED_MISSES_MAX
 from warren.management.api.messages import properties_of
 from warren.management.asking import asking, name_of
-from warren.management.auth import user_of
 from warren.management.bodies import Fields, read_fields
 from warren.management.describing import Table, described, meant
 from warren.management.managed import Managed
@@ -20,7 +19,6 @@ from warren.model.message import encode_address
 from warren.routing.copies import carbon_copies
 from warren.routing.tracing import Trace
 from warren.session.publication import composed
-from warren.session.publishing import PublishRules
 
 _MISSES = 50
 
@@ -49,10 +47,7 @@ async def trace_route(request: web.Request, node: Managed) -> web.StreamResponse
     if exchange is None:
         raise missing()
     message = composed(encode_address(exchange.name, key), properties, b"", node.now())
-    user = user_of(request).name
-    rules = PublishRules(
-        vhost.router, asks.domain.authorizer(user), user, may_impersonate=asks.domain.may_impersonate(user)
-    )
+    rules = asks.rules
     copies: list[str] = []
     refusals = [
         *_refusal(lambda: rules.admit(message.address)),

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from warren.access.authorize import Authorizer
-from warren.errors import NotFound
+from warren.access.grants import is_ended
+from warren.errors import AccessRefused, NotFound
+from warren.metadata.users import User
 from warren.queues.classic import ClassicQueue
 from warren.session.domain import Domain
-from warren.session.publishing import PublishRules
 from warren.session.server import Server
 
 _CREDIT = "the disk has enough to do"
@@ -18,7 +19,7 @@ class Place:
     """Where a job works: in a broker, as somebody, from one virtual host to another."""
 
     server: Server
-    user: str
+    user: User
     source: Domain
     target: Domain
     now: Callable[[], int]
@@ -32,12 +33,7 @@ class Permit:
         self._queue = queue
         self._reader: Authorizer = place.source.authorizer(place.user)
         target, user = place.target, place.user
-        self._rules = PublishRules(
-            target.vhost.router,
-            target.authorizer(user),
-            user,
-            may_impersonate=target.may_impersonate(user),
-        )
+        self._rules = target.rules(user, target.authorizer(user))
 
     def begin_turn(self) -> None:
         """Have both virtual hosts know what time it is. An AmqpError if the user may not go on here."""
@@ -45,6 +41,9 @@ class Permit:
             if not self._is_alive(domain):
                 raise NotFound(f"vhost '{domain.vhost.name}' is down")
             domain.vhost.now = self.place.now()
+        user = self.place.user
+        if is_ended(user, self.place.now()):
+            raise AccessRefused(f"the token of user '{user.name}' has expired")
         if self._queue.is_deleted:
             raise NotFound(f"no queue '{self._queue.name}' in vhost '{self._queue.vhost_name}'")
         self._reader.check_read_queue(self._queue.name)

@@ -1,0 +1,87 @@
+"""Scopes of OAuth 2, as RabbitMQ reads them: what a token lets its bearer do.
+
+configure:VHOST/NAME   write:VHOST/NAME/ROUTING-KEY   read:VHOST/NAME   tag:administrator
+
+Each part is a wildcard: `*` stands for anything, `%2F` and its like for a character. A scope without a
+routing key is for every one. Anything else is passed over.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import regex
+
+from warren.limits import TOKEN_SCOPES_MAX
+from warren.metadata.permissions import Permission, TopicPermission
+from warren.model.patterns import ANYTHING, matches
+
+_ACCESSES = ("configure", "write", "read")
+_TAG = "tag:"
+_PARTS = (2, 3)
+# Denies what is true everywhere, and so matches nothing.
+_NOTHING = "(?!)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """One of them, its parts as regular expressions."""
+
+    access: str
+    vhost: str
+    name: str
+    routing_key: str
+
+
+class Scopes:
+    """Those of one token, without the prefix that says for whom they are."""
+
+    __slots__ = ("_scopes", "tags")
+
+    def __init__(self, words: Iterable[str]) -> None:
+        found = list(words)[:TOKEN_SCOPES_MAX]
+        self._scopes = [scope for word in found if (scope := _scope(word)) is not None]
+        # RabbitMQ's tags: administrator, monitoring, …
+        self.tags = tuple(word.removeprefix(_TAG) for word in found if word.startswith(_TAG))
+
+    def permission(self, vhost: str) -> Permission | None:
+        """What they let do in `vhost`; None if there is none for it."""
+        here = [scope for scope in self._scopes if matches(scope.vhost, vhost)]
+        if not here:
+            return None
+        configure, write, read = (
+            _either(scope.name for scope in here if scope.access == access) for access in _ACCESSES
+        )
+        return Permission(configure, write, read)
+
+    def topic_permission(self, vhost: str, exchange: str) -> TopicPermission:
+        """With which routing keys they let publish to `exchange`, and bind to it."""
+        here = [
+            scope for scope in self._scopes if matches(scope.vhost, vhost) and matches(scope.name, exchange)
+        ]
+        write, read = (
+            _either(scope.routing_key for scope in here if scope.access == access) for access in _ACCESSES[1:]
+        )
+        return TopicPermission(write, read)
+
+
+def _scope(word: str) -> _Scope | None:
+    access, _, resource = word.partition(":")
+    parts = resource.split("/")
+    if access not in _ACCESSES or len(parts) not in _PARTS:
+        return None
+    vhost, name, routing_key = (_pattern(part) for part in (*parts, "*")[:3])
+    return _Scope(access, vhost, name, routing_key)
+
+
+def _pattern(wildcard: str) -> str:
+    # Braces are escaped as well: what stands in a token is no variable.
+    parts = (regex.escape(unquote(part, errors="surrogateescape")) for part in wildcard.split("*"))
+    return r"^" + r"[\s\S]*".join(parts) + r"\Z"
+
+
+def _either(patterns: Iterable[str]) -> str:
+    found = list(dict.fromkeys(patterns))
+    if _pattern("*") in found:
+        return ANYTHING
+    return "|".join(found) or _NOTHING

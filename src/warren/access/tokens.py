@@ -1,0 +1,149 @@
+"""JSON Web Tokens (RFC 7519) as passwords: whose they are, what they let do, and until when.
+
+1. A token is signed by a known key with an algorithm that was chosen here, never because the token says so:
+   `none` is not among them, and a key is only used for what its kind is for.
+2. It is for this broker: its audience says so, and of its scopes those count that have our prefix.
+3. What is wrong with a token is told in the log, and nowhere else.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+
+from joserfc import jws, jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import Key
+
+from warren.access.grants import Bearer, bearer
+from warren.access.scopes import Scopes
+from warren.limits import TOKEN_SIZE_MAX, TOKEN_SKEW_MS
+
+# Those with a key that need not be kept secret; others only where they are named.
+ALGORITHMS = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519",
+)  # fmt: skip
+# With a secret that whoever checks a token could sign one with.
+SHARED_ALGORITHMS = ("HS256", "HS384", "HS512")
+# What a client says after `sub` about who it is, unless told otherwise.
+_NAME_CLAIMS = ("sub", "client_id")
+_PARTS = 3
+# What every JSON object begins with in base64.
+_BEGINNING = "ey"
+
+# Port: the key of an identifier; with None, the default one.
+Keys = Callable[[str | None], Awaitable[Key | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSettings:
+    """RabbitMQ's `auth_oauth2`."""
+
+    resource_server_id: str = ""
+    # What stands before a scope of ours; None: the id of the resource server and a dot.
+    scope_prefix: str | None = None
+    verifies_audience: bool = True
+    name_claims: tuple[str, ...] = ()
+    additional_scopes_key: str = ""
+    # Names that stand for several scopes.
+    scope_aliases: Mapping[str, str] = field(default_factory=dict)
+    algorithms: tuple[str, ...] = ALGORITHMS
+
+
+class TokenRefused(Exception):
+    """The token lets nobody in; the message says why, for the log."""
+
+
+class Tokens:
+    """Reads the tokens of one node."""
+
+    __slots__ = ("_keys", "_now", "_prefix", "_settings")
+
+    def __init__(self, settings: TokenSettings, keys: Keys, now: Callable[[], int]) -> None:
+        self._settings = settings
+        self._keys = keys
+        self._now = now
+        prefix = settings.scope_prefix
+        if prefix is None:
+            prefix = f"{settings.resource_server_id}." if settings.resource_server_id else ""
+        self._prefix = prefix
+
+    async def bearer_of(self, token: str, name: str = "") -> Bearer:
+        """Who comes with `token`; `name` is what they call themselves, if it does not say."""
+        if len(token) > TOKEN_SIZE_MAX:
+            raise TokenRefused(f"it is longer than {TOKEN_SIZE_MAX} octets")
+        try:
+            headers = jws.extract_compact(token.encode("ascii")).headers()
+            identifier = headers.get("kid")
+            key = await self._keys(identifier if isinstance(identifier, str) else None)
+            if key is None:
+                raise TokenRefused(f"there is no key {identifier!r}")
+            claims = jwt.decode(token, key, algorithms=list(self._settings.algorithms)).claims
+        except (JoseError, ValueError, TypeError) as error:
+            raise TokenRefused(str(error)) from None
+        expires_at = self._checked_times(claims)
+        self._check_audience(claims)
+        return bearer(self._name(claims) or name, Scopes(self._scopes(claims)), expires_at)
+
+    def _checked_times(self, claims: Mapping[str, object]) -> int | None:
+        """When it ends (ms); TokenRefused if that was already, or it has not begun."""
+        begins, ends = _milliseconds(claims, "nbf"), _milliseconds(claims, "exp")
+        if begins is not None and begins > self._now() + TOKEN_SKEW_MS:
+            raise TokenRefused("it is not valid yet")
+        if ends is not None and ends <= self._now():
+            raise TokenRefused("it has expired")
+        return ends
+
+    def _check_audience(self, claims: Mapping[str, object]) -> None:
+        expected = self._settings.resource_server_id
+        if self._settings.verifies_audience and expected and expected not in _words(claims.get("aud")):
+            raise TokenRefused(f"it is not for {expected!r}")
+
+    def _name(self, claims: Mapping[str, object]) -> str:
+        for claim in (*self._settings.name_claims, *_NAME_CLAIMS):
+            value = claims.get(claim)
+            if isinstance(value, str) and value:
+                return value
+        return ""
+
+    def _scopes(self, claims: Mapping[str, object]) -> list[str]:
+        """Those that are for us, without what says so."""
+        words = _words(claims.get("scope"))
+        for key in self._settings.additional_scopes_key.split():
+            words.extend(self._additional(claims, key))
+        aliases = self._settings.scope_aliases
+        meant = [scope for word in words for scope in (aliases[word].split() if word in aliases else [word])]
+        return [scope.removeprefix(self._prefix) for scope in meant if scope.startswith(self._prefix)]
+
+    def _additional(self, claims: Mapping[str, object], key: str) -> list[str]:
+        """Scopes in another claim, whose name may be a path; an object has them by resource server."""
+        value: object = claims
+        for part in [key] if key in claims else key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if isinstance(value, Mapping):
+            server = self._settings.resource_server_id
+            return [f"{self._prefix}{word}" for word in _words(value.get(server))]
+        return _words(value)
+
+
+def is_like_token(password: str) -> bool:
+    """True if `password` may be a token: whoever has a password like that can do without a try."""
+    return password.startswith(_BEGINNING) and password.count(".") == _PARTS - 1
+
+
+def _milliseconds(claims: Mapping[str, object], name: str) -> int | None:
+    """A time in seconds, whole or not; what is no number ends nothing and begins nothing."""
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise TokenRefused(f"its {name!r} is no time")
+    return int(value * 1000)
+
+
+def _words(value: object) -> list[str]:
+    """A text with spaces, or a list of texts."""
+    if isinstance(value, str):
+        return value.split()
+    if isinstance(value, list):
+        return [word for word in value if isinstance(word, str)]
+    return []

@@ -1,0 +1,50 @@
+"""Where what somebody may do is written."""
+
+import pytest
+
+from warren.access.authorize import Authorizer, check_vhost
+from warren.access.grants import Bearer, TokenGrants, bearer, grants_of
+from warren.access.scopes import Scopes
+from warren.errors import AccessRefused, NotAllowed
+from warren.metadata.commands import PutUser, PutVhost, SetPermissions
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+
+
+def metadata() -> Metadata:
+    found = Metadata()
+    local = LocalProposals(found, lambda: 0)
+    local.apply(PutVhost(name="v"))
+    local.apply(PutUser(name="u", password_hash=b"", hashing_algorithm=""))
+    local.apply(SetPermissions(user="u", vhost="v", configure=".*", write=".*", read=".*"))
+    return found
+
+
+def test_a_token_says_what_its_bearer_may_do_and_nothing_else_does() -> None:
+    known = metadata()
+    holder = bearer("u", Scopes(["read:v/q"]), None)
+    check_vhost(known, holder, "v")
+    authorizer = Authorizer(grants_of(known, holder), "u", "v")
+    authorizer.check_read_queue("q")
+    with pytest.raises(AccessRefused):
+        authorizer.check_write_exchange("q")
+    with pytest.raises(NotAllowed):
+        check_vhost(known, bearer("u", Scopes([]), None), "v")
+
+
+def test_a_renewed_token_counts_at_once() -> None:
+    holder = bearer("u", Scopes(["read:v/q"]), None)
+    authorizer = Authorizer(holder.grants, "u", "v")
+    authorizer.check_read_queue("q")
+    generation = authorizer.generation
+    holder.grants.renew(TokenGrants(Scopes(["read:v/other"])))
+    assert authorizer.generation != generation
+    authorizer.check_read_queue("other")
+    with pytest.raises(AccessRefused):
+        authorizer.check_read_queue("q")
+
+
+def test_a_bearer_has_no_password_and_the_tags_of_the_token() -> None:
+    holder = bearer("u", Scopes(["tag:monitoring"]), 5)
+    assert isinstance(holder, Bearer)
+    assert (holder.password_hash, holder.tags, holder.expires_at) == (b"", ("monitoring",), 5)

@@ -1,0 +1,75 @@
+"""What scopes let their bearer do."""
+
+import pytest
+
+from warren.access.scopes import Scopes
+from warren.limits import TOKEN_SCOPES_MAX
+from warren.metadata.permissions import Permission
+from warren.model.patterns import matches
+
+
+def allowed(scopes: Scopes, vhost: str, name: str) -> str:
+    """The first letters of what they let do with `name`."""
+    permission = scopes.permission(vhost)
+    if permission is None:
+        return "none"
+    patterns = {"c": permission.configure, "w": permission.write, "r": permission.read}
+    return "".join(letter for letter, pattern in patterns.items() if matches(pattern, name))
+
+
+@pytest.mark.parametrize(
+    ("words", "vhost", "name", "expected"),
+    [
+        (["configure:v/q"], "v", "q", "c"),
+        (["configure:v/q", "write:v/q", "read:v/q"], "v", "q", "cwr"),
+        (["read:v/q"], "v", "qq", ""),
+        (["read:v/q"], "v", "aq", ""),
+        (["read:v/q"], "w", "q", "none"),
+        (["read:*/*"], "any", "thing", "r"),
+        (["read:v/a*c"], "v", "abbc", "r"),
+        (["read:v/a*c"], "v", "abbcd", ""),
+        (["read:%2F/q"], "/", "q", "r"),
+        (["read:v/a%2Fb%2A"], "v", "a/b*", "r"),
+        (["read:v/a%2Fb%2A"], "v", "a/bb", ""),
+        (["read:v/a.b"], "v", "axb", ""),
+        (["write:v/x/key"], "v", "x", "w"),
+        (["read:v"], "v", "q", "none"),
+        (["read:v/a/b/c"], "v", "a", "none"),
+        (["delete:v/q", "readv/q", ""], "v", "q", "none"),
+        (["tag:administrator"], "v", "q", "none"),
+        (["read:v/q"], "v", "q\n", ""),
+    ],
+)
+def test_a_scope_is_for_what_its_wildcards_match(
+    words: list[str], vhost: str, name: str, expected: str
+) -> None:
+    assert allowed(Scopes(words), vhost, name) == expected
+
+
+def test_what_is_for_everything_is_the_pattern_that_is_quickest() -> None:
+    scopes = Scopes(["configure:*/*", "write:*/*", "read:*/*", "read:v/q"])
+    assert scopes.permission("v") == Permission(".*", ".*", ".*")
+
+
+def test_tags_are_those_of_users() -> None:
+    assert Scopes(["tag:administrator", "read:v/q", "tag:a:b"]).tags == ("administrator", "a:b")
+
+
+def test_topics_are_of_the_exchanges_that_match() -> None:
+    scopes = Scopes(["write:v/x/a.*", "read:v/x/b", "write:v/y"])
+    of_x = scopes.topic_permission("v", "x")
+    assert [matches(of_x.write, key) for key in ("a.b", "b")] == [True, False]
+    assert [matches(of_x.read, key) for key in ("a.b", "b")] == [False, True]
+    of_y = scopes.topic_permission("v", "y")
+    assert matches(of_y.write, "anything")
+    assert not matches(of_y.read, "anything")
+    assert not matches(scopes.topic_permission("w", "x").write, "a.b")
+
+
+def test_a_variable_in_a_scope_is_none() -> None:
+    assert "{username}" not in Scopes(["write:v/x/{username}"]).topic_permission("v", "x").write
+
+
+def test_only_so_many_count() -> None:
+    scopes = Scopes([*(f"read:v/q{number}" for number in range(TOKEN_SCOPES_MAX)), "read:w/q"])
+    assert scopes.permission("w") is None

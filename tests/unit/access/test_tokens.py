@@ -1,0 +1,178 @@
+"""Tokens: whose they are, and every way in which they are none."""
+
+import hmac
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
+from tests.unit.access.world import finished
+
+from warren.access.grants import Bearer
+from warren.access.tokens import TokenRefused, Tokens, TokenSettings, is_like_token
+from warren.limits import TOKEN_SIZE_MAX, TOKEN_SKEW_MS
+
+NOW = 1_000_000_000
+RSA = RSAKey.generate_key(2048)
+KEYS: Mapping[str, Key] = {
+    "rsa": RSA,
+    "ec": ECKey.generate_key("P-256"),
+    "ed": OKPKey.generate_key("Ed25519"),
+    "shared": OctKey.generate_key(256),
+}
+CLAIMS = {"sub": "alice", "aud": ["rabbitmq", "other"], "scope": "rabbitmq.read:v/q other.read:v/x"}
+
+
+def tokens(**settings: object) -> Tokens:
+    async def key(identifier: str | None) -> Key | None:
+        return KEYS.get(identifier or "rsa")
+
+    return Tokens(TokenSettings(resource_server_id="rabbitmq", **settings), key, lambda: NOW)
+
+
+def signed(claims: Mapping[str, object] = CLAIMS, *, algorithm: str = "RS256", key: str = "rsa") -> str:
+    return jwt.encode({"alg": algorithm, "kid": key}, dict(claims), KEYS[key], algorithms=[algorithm])
+
+
+def read(token: str, **settings: object) -> Bearer:
+    return finished(tokens(**settings).bearer_of(token, "claimed"))
+
+
+def refusal(token: str, **settings: object) -> str:
+    with pytest.raises(TokenRefused) as caught:
+        read(token, **settings)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "key"), [("RS256", "rsa"), ("PS512", "rsa"), ("ES256", "ec"), ("Ed25519", "ed")]
+)
+def test_a_token_says_who_and_what(algorithm: str, key: str) -> None:
+    holder = read(signed(algorithm=algorithm, key=key))
+    assert holder.name == "alice"
+    assert holder.grants.permission("v") is not None
+    assert holder.expires_at is None
+
+
+def test_only_scopes_with_our_prefix_count() -> None:
+    grants = read(signed()).grants
+    permission = grants.permission("v")
+    assert permission is not None
+    assert "q" in permission.read
+    assert "x" not in permission.read
+    assert read(signed(), scope_prefix="other.").grants.permission("v") is not None
+    assert read(signed(), scope_prefix="none.").grants.permission("v") is None
+
+
+def with_payload(token: str, **claims: object) -> str:
+    """`token` with another payload and its old signature."""
+    header, _, signature = token.split(".")
+    return f"{header}.{encoded({**CLAIMS, **claims})}.{signature}"
+
+
+def encoded(value: Mapping[str, object]) -> str:
+    return urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+def unsigned(algorithm: str) -> str:
+    return f"{encoded({'alg': algorithm, 'kid': 'rsa'})}.{signed().split('.')[1]}."
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        "ey.ey.ey",
+        "not a token",
+        "eyJ\udcff.a.b",
+        with_payload(signed(), sub="root"),
+        signed()[:-8] + "AAAAAAAA",
+        unsigned("none"),
+        unsigned("None"),
+        unsigned("RS256"),
+    ],
+)
+def test_what_is_not_signed_by_a_known_key_is_refused(token: str) -> None:
+    assert refusal(token)
+
+
+def test_a_public_key_is_no_secret() -> None:
+    """The attack on libraries that believe the token: signed as HS256 with the public key as the secret."""
+    header = encoded({"alg": "HS256", "kid": "rsa"})
+    text = f"{header}.{encoded(CLAIMS)}"
+    signature = hmac.digest(RSA.as_pem(private=False), text.encode(), "sha256")
+    forged = f"{text}.{urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+    assert refusal(forged)
+    assert refusal(forged, algorithms=("HS256", "RS256"))
+
+
+def test_a_shared_secret_counts_only_if_it_was_asked_for() -> None:
+    token = signed(algorithm="HS256", key="shared")
+    assert refusal(token)
+    assert read(token, algorithms=("HS256",)).name == "alice"
+    assert refusal(signed(), algorithms=("HS256",))
+
+
+def test_an_unknown_key_is_named_in_the_log() -> None:
+    token = jwt.encode({"alg": "RS256", "kid": "stranger"}, dict(CLAIMS), RSA)
+    assert refusal(token) == "there is no key 'stranger'"
+
+
+@pytest.mark.parametrize("audience", [None, "other", [], ["other"], 5])
+def test_a_token_for_somebody_else_is_refused(audience: object) -> None:
+    token = signed({**CLAIMS, "aud": audience})
+    assert refusal(token) == "it is not for 'rabbitmq'"
+    assert read(token, verifies_audience=False).name == "alice"
+
+
+@pytest.mark.parametrize("ends", [NOW / 1000 + 60, NOW // 1000 + 60])
+def test_a_token_ends_when_it_says(ends: float) -> None:
+    assert read(signed({**CLAIMS, "exp": ends})).expires_at == NOW + 60_000
+
+
+@pytest.mark.parametrize("ends", [NOW / 1000, NOW / 1000 - 0.001, 0, -1])
+def test_an_ended_token_is_refused(ends: float) -> None:
+    assert refusal(signed({**CLAIMS, "exp": ends})) == "it has expired"
+
+
+@pytest.mark.parametrize("time", ["soon", True, [], {}])
+def test_a_time_that_is_none_is_refused(time: object) -> None:
+    assert refusal(signed({**CLAIMS, "exp": time})) == "its 'exp' is no time"
+
+
+def test_a_clock_may_be_a_little_ahead() -> None:
+    assert read(signed({**CLAIMS, "nbf": (NOW + TOKEN_SKEW_MS) / 1000}))
+    assert refusal(signed({**CLAIMS, "nbf": (NOW + TOKEN_SKEW_MS + 1000) / 1000})) == "it is not valid yet"
+
+
+def test_a_name_is_looked_for_in_order() -> None:
+    claims = {**CLAIMS, "client_id": "client", "email": "a@example.org"}
+    assert read(signed(claims), name_claims=("nickname", "email")).name == "a@example.org"
+    assert read(signed(claims)).name == "alice"
+    assert read(signed({**claims, "sub": ""})).name == "client"
+    assert read(signed({**CLAIMS, "sub": 5})).name == "claimed"
+
+
+def test_scopes_may_be_a_list_have_other_names_and_stand_elsewhere() -> None:
+    listed = signed({**CLAIMS, "scope": ["rabbitmq.tag:management"]})
+    assert read(listed).tags == ("management",)
+    aliased = signed({**CLAIMS, "scope": "boss"})
+    assert read(aliased, scope_aliases={"boss": "rabbitmq.tag:administrator rabbitmq.read:*/*"}).tags == (
+        "administrator",
+    )
+    elsewhere = signed({**CLAIMS, "roles": {"rabbitmq": ["tag:monitoring"], "other": ["tag:administrator"]}})
+    assert read(elsewhere, additional_scopes_key="roles").tags == ("monitoring",)
+    deep = signed({**CLAIMS, "realm": {"roles": ["rabbitmq.tag:policymaker"]}})
+    assert read(deep, additional_scopes_key="none realm.roles").tags == ("policymaker",)
+
+
+def test_a_token_has_a_greatest_size() -> None:
+    assert "longer than" in refusal("ey" + "a" * TOKEN_SIZE_MAX + "..")
+
+
+def test_what_may_be_a_token_is_known_without_a_look() -> None:
+    assert is_like_token(signed())
+    assert not is_like_token("guest")
+    assert not is_like_token("eyes")

@@ -1,0 +1,52 @@
+"""Which backends are asked, and in which order."""
+
+import pytest
+
+from warren.access.authenticate import Authenticator
+from warren.metadata.machine import Metadata
+from warren.node.authentication import authenticator
+from warren.node.config import Config
+from warren.node.config_file import ConfigError, Entry
+from warren.node.refusal import BootRefused
+from warren.runtime.clock import Clock
+from warren.runtime.labour import Labour
+
+
+def made(**entries: str) -> Authenticator:
+    named = [
+        Entry(f"auth_backends.{key.strip('_').replace('_', '.')}", value, "test")
+        for key, value in entries.items()
+    ]
+    labour = Labour(thread_count=1, waiting_max=1)
+    return authenticator(Config(named), Metadata(), Clock(), labour)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {},
+        {"_1": "internal"},
+        {"_1": "rabbit_auth_backend_internal", "_2": "oauth2"},
+        {"_1_authn": "oauth2", "_1_authz": "internal"},
+    ],
+)
+def test_what_rabbitmq_takes_is_taken(entries: dict[str, str]) -> None:
+    assert isinstance(made(**entries), Authenticator)
+
+
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [
+        ({"_1_authz": "internal"}, r"auth_backends\.1\.authn is not set"),
+        ({"_1_authn": "internal", "_1_authz": "oauth2"}, "can be that of authn, or internal"),
+        ({"_1_who": "internal"}, "must end with a number, authn or authz"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(entries: dict[str, str], text: str) -> None:
+    with pytest.raises(BootRefused, match=text):
+        made(**entries)
+
+
+def test_a_backend_that_is_not_there_is_refused_and_not_passed_over() -> None:
+    with pytest.raises(ConfigError, match="must be one of"):
+        made(_1="http")

@@ -1,0 +1,130 @@
+"""Keys from files and from a key server."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
+
+from warren.limits import KEY_SET_INTERVAL_MS, KEY_SET_SIZE_MAX
+from warren.node.keyring import Keyring, KeyringSettings
+from warren.node.refusal import BootRefused
+
+RSA = RSAKey.generate_key(2048, {"kid": "one"})
+OTHER = ECKey.generate_key("P-256", {"kid": "two"})
+
+
+class HandClock:
+    """Stands where it is put."""
+
+    def __init__(self) -> None:
+        self.at = 0
+
+    def now(self) -> int:
+        return self.at
+
+
+@pytest.mark.parametrize("key", [RSA, OTHER, OKPKey.generate_key("Ed25519")], ids=["RSA", "EC", "EdDSA"])
+def test_a_key_is_read_from_a_file(key: RSAKey, tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_bytes(key.as_pem(private=False))
+    keyring = Keyring(KeyringSettings(files={"a": str(tmp_path / "key.pem")}, default="a"), HandClock())
+    found = asyncio.run(keyring.key("a"))
+    assert found is not None
+    assert found.as_pem(private=False) == key.as_pem(private=False)
+    assert asyncio.run(keyring.key(None)) is found
+    assert asyncio.run(keyring.key("b")) is None
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "secret", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"]
+)
+def test_what_is_no_key_is_refused(text: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(BootRefused, match="no key in"):
+        Keyring(KeyringSettings(files={"a": str(path)}), HandClock())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://keys.example.org/", "http://192.0.2.1:80/", "ftp://localhost/", "keys"]
+)
+def test_a_key_server_elsewhere_is_asked_by_https_alone(url: str) -> None:
+    with pytest.raises(BootRefused, match="by https"):
+        Keyring(KeyringSettings(url=url), HandClock())
+
+
+def test_a_file_of_authorities_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(BootRefused, match="no certificates in"):
+        Keyring(KeyringSettings(url="https://localhost/", authority_file=str(tmp_path / "none")), HandClock())
+
+
+class Served:
+    """A key server on this machine, and a keyring that asks it."""
+
+    def __init__(self) -> None:
+        self.body = b""
+        self.status = 200
+        self.asked = 0
+        self.clock = HandClock()
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.asked += 1
+        return web.Response(body=self.body, status=self.status)
+
+    def serve(self, *keys: RSAKey | ECKey) -> None:
+        self.body = json.dumps(KeySet(list(keys)).as_dict(private=False)).encode()
+
+    async def start(self) -> Keyring:
+        app = web.Application()
+        app.router.add_get("/keys", self.answer)
+        self.runner = web.AppRunner(app)
+        await self.runner.setup()
+        site = web.TCPSite(self.runner, "127.0.0.1", 0)
+        await site.start()
+        port = self.runner.addresses[0][1]
+        return Keyring(KeyringSettings(url=f"http://127.0.0.1:{port}/keys"), self.clock)
+
+
+def test_who_asks_at_once_has_one_answer_and_strangers_are_not_looked_for_again_soon() -> None:
+    async def work() -> None:
+        served = Served()
+        keyring = await served.start()
+        served.serve(RSA)
+        first, second = await asyncio.gather(keyring.key("one"), keyring.key("one"))
+        assert first is not None
+        assert first is second
+        assert await keyring.key(None) is first
+        assert served.asked == 1
+        served.serve(RSA, OTHER)
+        assert await keyring.key("two") is None
+        assert served.asked == 1
+        served.clock.at = KEY_SET_INTERVAL_MS
+        assert await keyring.key("two") is not None
+        assert served.asked == 2
+        await served.runner.cleanup()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(500, b"{}"), (302, b""), (200, b"<html>"), (200, b'{"keys": 5}'), (200, b" " * (KEY_SET_SIZE_MAX + 1))],
+)
+def test_a_key_server_that_is_ill_leaves_the_keys_as_they_are(status: int, body: bytes) -> None:
+    async def work() -> None:
+        served = Served()
+        keyring = await served.start()
+        served.serve(RSA)
+        found = await keyring.key("one")
+        assert found is not None
+        served.status, served.body = status, body
+        served.clock.at = KEY_SET_INTERVAL_MS
+        assert await keyring.key("stranger") is None
+        assert served.asked == 2
+        assert await keyring.key("one") is found
+        await served.runner.cleanup()
+
+    asyncio.run(work())
