@@ -157,7 +157,7 @@ def test_everything_that_is_done_with_messages_is_counted(node: Broker) -> None:
     overview = facts(node, "/overview")
     assert stats(overview) == PUBLISHED | CONSUMED | {"disk_writes": 20}
     assert overview["object_totals"] == {
-        "channels": 0, "connections": 0, "consumers": 0, "exchanges": 7, "queues": 2,
+        "channels": 0, "connections": 0, "consumers": 0, "exchanges": 8, "queues": 2,
     }  # fmt: skip
     churn = overview["churn_rates"]
     assert isinstance(churn, dict)

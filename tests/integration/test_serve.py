@@ -309,7 +309,7 @@ def test_the_overview_counts_what_is_there() -> None:
         assert body["object_totals"] == {
             "connections": 1,
             "channels": 1,
-            "exchanges": 7,
+            "exchanges": 8,
             "queues": 1,
             "consumers": 1,
         }

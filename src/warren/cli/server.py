@@ -41,17 +41,21 @@ def serve(**flags: str | int | None) -> None:
     """
     file = flags["config"] or ""
     log: Log | None = None
+    failure = ""
     try:
         check_build(os.environ, frames.__file__)
         config = load(str(file), os.environ, _entries(flags))
         log = Log(config)
         run(config, lambda node: _welcome(config, node), log)
     except (ConfigError, BootRefused, NodeFailed) as error:
-        click.echo(f"warren: {error}", err=True)
-        sys.exit(_REFUSED)
+        failure = str(error)
     finally:
+        # What was logged stands before what is said of it.
         if log is not None:
             log.stop()
+    if failure:
+        click.echo(f"warren: {failure}", err=True)
+        sys.exit(_REFUSED)
 
 
 def _welcome(config: Config, node: Node) -> None:
