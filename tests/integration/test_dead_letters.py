@@ -156,6 +156,10 @@ def test_an_exchange_routes_them_again_by_their_own_key_or_by_another(
     assert done(client, "dead", "redrive", to="exchange", routing_key="other")["moved"] == 1
     [(method, _, body)] = take(channel, "elsewhere")
     assert (method.exchange, method.routing_key, body) == ("shop", "other", "a")
+    publish(channel, "dead", ["b"])
+    default = {"to": "exchange", "exchange": "amq.default", "routing_key": "elsewhere"}
+    assert done(client, "dead", "redrive", **default)["moved"] == 1
+    assert bodies(channel, "elsewhere") == ["b"]
 
 
 def test_what_cannot_go_stays_and_says_why(client: Client, channel: Channel) -> None:

@@ -212,6 +212,24 @@ def test_a_job_waits_while_publishers_do(tmp_path: Path) -> None:
         client.close()
 
 
+def test_a_node_that_stops_leaves_every_message_where_it_is_once(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as node:
+        client = Client(node)
+        with channel_of(node) as channel:
+            for name in QUEUES:
+                channel.queue_declare(name, durable=True)
+            publish(channel, "from", NUMBERS)
+        job = start(client, "from", "move", destination="to", rate=200)
+        while not client.get(f"/warren/jobs/{job['id']}")["moved"]:
+            pass
+        assert node.stop() == 0
+    with broker("--data-dir", str(tmp_path)) as node, channel_of(node) as channel:
+        moved, left = bodies(channel, "to"), bodies(channel, "from")
+    assert moved
+    assert left
+    assert moved + left == NUMBERS
+
+
 @pytest.mark.parametrize("what", ["move", "redrive"])
 def test_after_a_kill_every_message_is_somewhere(tmp_path: Path, what: str) -> None:
     numbers = [str(number) for number in range(3_000)]

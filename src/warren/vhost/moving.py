@@ -177,7 +177,7 @@ class Moving(Confirmation):
         if self.trail is not None:
             for queue in way.destinations:
                 if isinstance(queue, ClassicQueue):
-                    self.trail.add(queue, queue.last_place(way.message))
+                    self.trail.add(queue.name, queue.last_place(way.message))
         return outcome
 
 

@@ -3,7 +3,6 @@
 from array import array
 
 from warren.limits import PLACES_REMEMBERED_MAX
-from warren.queues.classic import ClassicQueue
 from warren.store.positions import Positions
 
 
@@ -15,12 +14,13 @@ class Trail:
     def __init__(self) -> None:
         # How many places it knows.
         self.count = 0
-        self.places: dict[ClassicQueue, array[int]] = {}
+        # By the name of the queue: a queue that is opened anew has its messages where they were.
+        self.places: dict[str, array[int]] = {}
         # The numbers of those that were taken back, and how many these are.
         self.back = Positions()
         self.back_count = 0
 
-    def add(self, queue: ClassicQueue, place: int) -> None:
+    def add(self, queue: str, place: int) -> None:
         """A message is at `place` of `queue`; of too many, the last are not remembered."""
         if self.count >= PLACES_REMEMBERED_MAX:
             return

@@ -160,7 +160,7 @@ def test_a_trail_leads_to_where_they_are() -> None:
     moves.target.publish(sent("x"), None, 0)
     moves.moving.trail = Trail()
     moves.moving.move(9, 9)
-    places = moves.moving.trail.places[moves.target]
+    places = moves.moving.trail.places["to"]
     assert [moves.target.peek(place, 1)[0].message.body for place in places] == [b"a", b"b"]
 
 

@@ -83,8 +83,9 @@ def _undoing(redrive: Job, trail: Trail, place: Place, id: str) -> Job:
 
     legs = []
     vhost = place.target.vhost
-    for queue, places in trail.places.items():
-        if not queue.is_deleted:
+    for name, places in trail.places.items():
+        queue = vhost.queues.get(name)
+        if queue is not None:
             permit = Permit(place, queue)
             ways = TakingBack(
                 vhost=vhost, redrive=redrive.id, queue=redrive.queue, admit=permit.admit, trail=trail

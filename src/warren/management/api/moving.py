@@ -29,6 +29,7 @@ from warren.management.replies import bad_request, missing, reply
 from warren.management.views.jobs import JobShape, PreviewShape, job_view, preview_view
 from warren.metadata.definitions_import import table_value
 from warren.metadata.permissions import Permission
+from warren.model.names import DEFAULT_EXCHANGE_ALIAS
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Peeked
 from warren.queues.redriven import Grave, origin_of
@@ -121,6 +122,8 @@ async def redrive(request: web.Request, node: Managed) -> web.StreamResponse:
     if to not in (_TO_QUEUE, _TO_EXCHANGE):
         raise bad_request(f"to is {_TO_QUEUE} or {_TO_EXCHANGE}, not '{to[:40]}'")
     target = {name: _name(fields, name) for name in (_TO_QUEUE, _TO_EXCHANGE, "routing_key")}
+    if target[_TO_EXCHANGE] == DEFAULT_EXCHANGE_ALIAS:
+        target[_TO_EXCHANGE] = ""
     if to == _TO_QUEUE and (target[_TO_EXCHANGE] is not None or target["routing_key"] is not None):
         raise bad_request("exchange and routing_key are for to: exchange")
     place = Place(node.server, user_of(request), asks.domain, asks.domain, node.now)

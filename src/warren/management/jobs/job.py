@@ -10,7 +10,7 @@ from warren.errors import AmqpError
 from warren.limits import JOB_LOOK_S, LOOKED_AT_PER_TURN
 from warren.management.jobs.pace import Pace
 from warren.management.jobs.permit import Permit
-from warren.vhost.moving import Moving
+from warren.vhost.moving import Moving, Staying
 from warren.vhost.trail import Trail
 
 
@@ -40,6 +40,22 @@ class Leg:
     permit: Permit
 
 
+@dataclass(slots=True)
+class Tally:
+    """What came of it so far."""
+
+    examined: int = 0
+    # Copies counted as they were sent.
+    moved: int = 0
+    under_way: int = 0
+    staying: list[Staying] = field(default_factory=list)
+
+    @property
+    def refused(self) -> int:
+        """Messages that could not go."""
+        return sum(staying.count for staying in self.staying)
+
+
 @dataclass(slots=True, kw_only=True)
 class Job:
     """What was asked for, and what came of it."""
@@ -66,6 +82,8 @@ class Job:
     # Of an undo: whose.
     undoes: "Job | None" = None
     is_stopping: bool = False
+    # Once it is over.
+    outcome: Tally | None = None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -73,17 +91,31 @@ class Job:
         """True if it ended, one way or another."""
         return self.ended_at is not None
 
-    @property
-    def moved_count(self) -> int:
-        """Messages that are where they should be, copies counted as they were sent."""
-        return sum(leg.moving.moved_count for leg in self.legs)
+    def tally(self) -> Tally:
+        """What came of it so far."""
+        if self.outcome is not None:
+            return self.outcome
+        moving = [leg.moving for leg in self.legs]
+        return Tally(
+            examined=sum(one.looking.examined for one in moving),
+            moved=sum(one.moved_count for one in moving),
+            under_way=sum(one.under_way_count for one in moving),
+            staying=[one.staying for one in moving],
+        )
+
+    def end(self, state: State, now: int) -> None:
+        """It is over: what it worked with may go, and what came of it stays."""
+        self.outcome = self.tally()
+        self.legs.clear()
+        self.state = state
+        self.ended_at = now
 
     @property
     def too_late(self) -> int | None:
         """Of an undo that is over: how many messages are not back, as somebody has had them; else None."""
         if self.undoes is None or self.undoes.trail is None or not self.is_over:
             return None
-        return self.undoes.moved_count - self.undoes.trail.back_count
+        return self.undoes.tally().moved - self.undoes.trail.back_count
 
     def stop(self, reason: str) -> None:
         """Send no more; what is under way arrives."""

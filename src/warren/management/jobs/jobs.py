@@ -65,11 +65,10 @@ class Jobs:
             job.reason = _SEE_LOG
             logger.exception("%s %s failed", job.kind.value, job.id)
         finally:
-            job.state = state
-            job.ended_at = self._now()
+            job.end(state, self._now())
             del self._tasks[job.id]
             self._forget_places()
-        logger.info("%s %s is %s: %d messages", job.kind.value, job.id, state.value, job.moved_count)
+        logger.info("%s %s is %s: %d messages", job.kind.value, job.id, state.value, job.tally().moved)
 
     def _forget_places(self) -> None:
         """Of the redrives that are over, the eldest cannot be undone any more if all remember too much."""

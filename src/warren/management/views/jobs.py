@@ -80,8 +80,7 @@ def job_view(job: Job, now: int) -> dict[str, object]:
     """How far `job` is."""
     ended = job.ended_at if job.ended_at is not None else now
     seconds = max(ended - job.started_at, 1) / 1000
-    moved = job.moved_count
-    staying = [reason for leg in job.legs for reason in staying_view(leg.moving.staying)]
+    tally = job.tally()
     return {
         "id": job.id,
         "kind": job.kind.value,
@@ -96,12 +95,12 @@ def job_view(job: Job, now: int) -> dict[str, object]:
         "rate": job.rate,
         "started_at": job.started_at,
         "ended_at": job.ended_at,
-        "examined": sum(leg.moving.looking.examined for leg in job.legs),
-        "moved": moved,
-        "under_way": sum(leg.moving.under_way_count for leg in job.legs),
-        "moved_per_second": round(moved / seconds, 1),
-        "refused": sum(leg.moving.staying.count for leg in job.legs),
-        "refusals": staying,
+        "examined": tally.examined,
+        "moved": tally.moved,
+        "under_way": tally.under_way,
+        "moved_per_second": round(tally.moved / seconds, 1),
+        "refused": tally.refused,
+        "refusals": [reason for staying in tally.staying for reason in staying_view(staying)],
         "undoable": job.is_over and job.trail is not None and job.trail.count > 0,
         "undone_by": None if job.undone_by is None else job.undone_by.id,
         "undoes": None if job.undoes is None else job.undoes.id,
