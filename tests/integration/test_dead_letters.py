@@ -184,6 +184,7 @@ def test_one_group_or_some_conditions_or_some_messages_are_chosen(client: Client
     publish(channel, "order.new", ["a1", "a2", "b1", "b2"], "shop")
     reject(channel, "orders")
     publish(channel, "small", ["s1", "s2"])
+    assert done(client, "dead", "redrive", group={"queue": "small", "exchange": "shop"})["moved"] == 0
     group = {"queue": "small", "reason": "maxlen", "exchange": ""}
     assert done(client, "dead", "redrive", queue="elsewhere", group=group)["moved"] == 1
     assert bodies(channel, "elsewhere") == ["s1"]
@@ -290,7 +291,8 @@ def test_orders_that_make_no_sense_are_refused(client: Client, channel: Channel)
         {"places": list(range(1_001))},
         {"match": "body=1"},
         {"match": ["nothing"]},
-        {"group": {"queue": "x"}},
+        {"group": {"queue": 3}},
+        {"group": "x"},
         {"edit": {"headers": []}, "queue": 3},
         {"edit": {"remove_headers": "x"}},
         {"to": "exchange", "routing_key": "k" * 256},

@@ -41,6 +41,7 @@ EXCHANGE = ("exchanges", "declare", "$")
 VHOST = ("vhosts", "add", "$")
 BOUND = (QUEUE, EXCHANGE, ("bindings", "add", "$", "$", "--routing-key", "a.b"))
 FULL = (QUEUE, ("exchanges", "publish", "", "$", "hello"))
+PARKING = ("queues", "declare", "$-to")
 POLICY = ("policies", "set", "$", "^$", '{"max-length": 5}')
 OPERATOR_POLICY = ("operator-policies", *POLICY[1:])
 CASES = (
@@ -71,6 +72,20 @@ CASES = (
         status=1,
     ),
     Case("exchanges list", ("name", "type"), "$", (EXCHANGE,)),
+    Case("queues move", ("$", "$-to", "--rate", "1000"), "done: 1 moved", (*FULL, PARKING)),
+    Case("queues move", ("$", "$-to", "--dry-run"), "1 would go, 0 would stay", (*FULL, PARKING)),
+    Case("queues move", ("$", "$"), "in this queue already", FULL, status=1),
+    Case("queues move", ("$", "nowhere"), "no queue 'nowhere'", FULL, status=1),
+    Case("dead-letters list", (), "died in"),
+    Case("dead-letters list", ("$",), "died in", (QUEUE,)),
+    Case("dead-letters list", ("$",), "not found: '$'", status=1),
+    Case("dead-letters redrive", ("$", "--to-queue", "$-to", "--no-wait"), "redrive", (*FULL, PARKING)),
+    Case("dead-letters redrive", ("$", "--dry-run"), "it is no dead letter", FULL),
+    Case("dead-letters redrive", ("$", "--routing-key", "k", "--to", "queue"), "go with", (QUEUE,), status=2),
+    Case("jobs list", (), "moved_per_second"),
+    Case("jobs show", ("$",), "not found: '$'", status=1),
+    Case("jobs stop", ("$",), "not found: '$'", status=1),
+    Case("jobs undo", ("$",), "not found: '$'", status=1),
     Case("exchanges route", ("$", "a.b"), "the routing key is 'a.b'", BOUND),
     Case("exchanges route", ("$", "a.c"), "no queue would have it", BOUND, status=1),
     Case("exchanges show", ("$",), "direct", (EXCHANGE,)),
@@ -355,6 +370,29 @@ def test_options_may_stand_before_the_command(operator: Operator, node: Broker) 
     assert operator.asks("--uri", "http://127.0.0.1:1", "whoami").exit_code == 3
     nearer = ("--uri", f"http://127.0.0.1:{node.ports['http']}")
     assert operator.asks("--uri", "http://127.0.0.1:1", "whoami", *nearer).exit_code == 0
+
+
+def test_dead_letters_are_listed_sent_back_and_taken_back(operator: Operator, node: Broker) -> None:
+    arguments = ("-a", "x-dead-letter-exchange=", "-a", "x-dead-letter-routing-key=cli-dead")
+    operator.gets("queues", "declare", "cli-dead")
+    operator.gets("queues", "declare", "cli-orders", *arguments)
+    for number in range(3):
+        operator.gets("exchanges", "publish", "", "cli-orders", f"{number}", "--header", f"n={number}")
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
+        channel = connection.channel()
+        for _ in range(3):
+            channel.basic_reject(channel.basic_get("cli-orders")[0].delivery_tag, requeue=False)
+    for line in (("dead-letters", "list"), ("dead-letters", "list", "cli-dead")):
+        (row,) = list(operator.gets(*line, "-s", "--formatter", "tsv").splitlines())
+        assert row.split("\t")[:6] == ["/", "cli-dead", "cli-orders", "rejected", "", "3"]
+    chosen = ("--reason", "rejected", "--match", "headers.n>=1", "--set-header", "fixed=true")
+    job = json.loads(operator.gets("dead-letters", "redrive", "cli-dead", *chosen, "--json"))
+    assert (job["state"], job["moved"]) == ("done", 2)
+    assert "true" in operator.gets("queues", "peek", "cli-orders", "--json")
+    assert job["id"] in operator.gets("jobs", "list")
+    assert "done: 2 moved, 0 too late" in operator.gets("jobs", "undo", job["id"])
+    assert operator.asks("jobs", "undo", job["id"]).exit_code == 1
+    assert "stopped, or forgotten" in operator.gets("jobs", "stop", job["id"])
 
 
 def test_definitions_are_in_a_file_that_its_owner_can_read(operator: Operator, tmp_path: Path) -> None:

@@ -7,14 +7,17 @@ from warren.cli.operator.accounts import ACCOUNTS
 from warren.cli.operator.changes import CHANGES
 from warren.cli.operator.command import Command, built
 from warren.cli.operator.lists import LISTS
+from warren.cli.operator.moving import MOVING
 from warren.cli.operator.operations import OPERATIONS
 from warren.cli.operator.options import common_options
 from warren.cli.operator.tasks import TASKS
 from warren.cli.operator.tracing import TRACING
 
-COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS, *OPERATIONS, *TRACING)
+COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVING, *OPERATIONS, *TRACING)
 _GROUPS = {
     "queues": "Queues, and the messages in them.",
+    "dead-letters": "Messages that died, and sending them back.",
+    "jobs": "Messages on their way, and taking them back.",
     "exchanges": "Exchanges, and publishing to them.",
     "bindings": "What exchanges send where.",
     "users": "Users: passwords, tags, permissions.",

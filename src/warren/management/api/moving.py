@@ -29,10 +29,11 @@ from warren.management.replies import bad_request, missing, reply
 from warren.management.views.jobs import JobShape, PreviewShape, job_view, preview_view
 from warren.metadata.definitions_import import table_value
 from warren.metadata.permissions import Permission
+from warren.model.message import Message
 from warren.model.names import DEFAULT_EXCHANGE_ALIAS
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Peeked
-from warren.queues.redriven import Grave, origin_of
+from warren.queues.redriven import origin_of
 from warren.session.publishing import REPLY_TO, check_expiration
 from warren.vhost.edit import NO_EDIT, Edit
 from warren.vhost.looking import Chosen, Looking
@@ -44,10 +45,11 @@ from warren.vhost.ways import Redriving, ToQueue, Ways, queue_named
 _PERSISTENT = 2
 _TO_QUEUE = "queue"
 _TO_EXCHANGE = "exchange"
+_FACTS = ("queue", "reason", "exchange")
 
 
-class GroupBody(TypedDict):
-    """A cause of dead letters."""
+class GroupBody(TypedDict, total=False):
+    """A cause of dead letters, or as much of it as is said."""
 
     queue: str
     reason: str
@@ -223,15 +225,12 @@ def _order(fields: Fields, queue: ClassicQueue) -> _Order:
         wanted = conditions(texts)
     except ConditionError as error:
         raise bad_request(str(error)) from None
-    grave = _grave(fields)
+    group = _group(fields)
 
     def fits(peeked: Peeked) -> bool:
-        message = peeked.message
-        if grave is not None:
-            origin = origin_of(message)
-            if origin is None or origin.grave != grave:
-                return False
-        return all(condition.fits(message) for condition in wanted)
+        return (group is None or group.fits(peeked.message)) and all(
+            condition.fits(peeked.message) for condition in wanted
+        )
 
     return _Order(
         queue=queue,
@@ -243,12 +242,33 @@ def _order(fields: Fields, queue: ClassicQueue) -> _Order:
     )
 
 
-def _grave(fields: Fields) -> Grave | None:
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What dead letters must have in common; None is anything."""
+
+    queue: str | None
+    reason: str | None
+    exchange: str | None
+
+    def fits(self, message: Message) -> bool:
+        """Whether `message` is one of them."""
+        origin = origin_of(message)
+        if origin is None:
+            return False
+        grave = origin.grave
+        return (
+            self.queue in (None, grave.queue)
+            and self.reason in (None, grave.reason)
+            and self.exchange in (None, grave.exchange)
+        )
+
+
+def _group(fields: Fields) -> _Group | None:
     if fields.get("group") is None:
         return None
-    group = Fields(fields.table("group"))
-    group.require("queue", "reason", "exchange")
-    return Grave(group.text("queue"), group.text("reason"), group.text("exchange"))
+    given = Fields(fields.table("group"), GroupBody.__annotations__)
+    named = [given.text(name) if given.get(name) is not None else None for name in _FACTS]
+    return _Group(*named)
 
 
 def _places(fields: Fields) -> list[int]:
