@@ -34,7 +34,7 @@ CHECKS = [
     ("mypy --strict", ["mypy"]),
     ("import contracts", ["lint-imports", "--no-logo"]),
 ]
-PYTEST_SUITES = ["unit", "tidy", "sim", "conformance", "integration", "browser"]
+PYTEST_SUITES = ["unit", "tidy", "sim", "conformance", "integration", "browser", "openapi"]
 # A program that prints the line of counts itself; the arguments bound how long it takes.
 PROGRAMS = {
     "mutation": ["tests/mutation/run.py"],
@@ -44,10 +44,10 @@ PROGRAMS = {
     "clients": ["tests/clients/run.py"],
 }
 # Suites that run once, and on which build if it is there: tidy reads sources and mutation changes them, fuzz
-# covers both by itself; what a browser sees is the same on both.
+# covers both by itself; what a browser sees is the same on both, and so is the document of the API.
 ONCE_ON = {
-    "tidy": "interpreted", "browser": "interpreted", "mutation": "interpreted", "kill": "compiled",
-    "power": "compiled", "fuzz": "compiled", "clients": "compiled",
+    "tidy": "interpreted", "browser": "interpreted", "openapi": "interpreted", "mutation": "interpreted",
+    "kill": "compiled", "power": "compiled", "fuzz": "compiled", "clients": "compiled",
 }  # fmt: skip
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
 SUITE_SECONDS_MAX = 1800

@@ -11,6 +11,7 @@ from warren.management.managed import Managed
 from warren.management.proposing import ended
 from warren.management.replies import bad_request, done, missing, put
 from warren.metadata.definitions_import import table_value
+from warren.routing.types import EXCHANGE_TYPES
 from warren.wire import methods
 from warren.wire.table import Value
 
@@ -54,7 +55,7 @@ async def put_exchange(request: web.Request, node: Managed) -> web.StreamRespons
     asks = asking(request, node)
     name, fields = name_of(request, "exchange"), await read_fields(request)
     kind = fields.get("type", "direct")
-    if not isinstance(kind, str):
+    if not isinstance(kind, str) or kind not in EXCHANGE_TYPES:
         raise bad_request(f"invalid exchange type '{kind}'")
     method = methods.ExchangeDeclare(
         exchange=name,

@@ -23,6 +23,12 @@ Row: TypeAlias = tuple[str, tuple[float, ...]]
 
 AMQP = labels(protocol="amqp091")
 _CLASSIC = labels(protocol="amqp091", queue_type="rabbit_classic_queue")
+# What RabbitMQ counts of its disk and its tables, and nobody does here.
+UNMEASURED = (
+    "io_read_time_seconds", "io_write_time_seconds", "io_sync_ops", "io_sync_time_seconds", "io_seek_ops",
+    "io_seek_time_seconds", "io_reopen_ops", "schema_db_ram_tx", "schema_db_disk_tx", "queue_index_read_ops",
+    "queue_index_write_ops",
+)  # fmt: skip
 DEATHS = {
     "expired": "dead-lettered due to message TTL exceeded",
     "rejected": "dead-lettered due to basic.reject or basic.nack",
@@ -119,7 +125,7 @@ def disk(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     used = scrape.figures
     row = scrape.totals
     io = tuple(used[name] for name in ("io_read_count", "io_read_bytes", "io_write_count", "io_write_bytes"))
-    yield "", (*io, row["disk_reads"], row["disk_writes"])
+    yield "", (*io, *(0 for _ in UNMEASURED), row["disk_reads"], row["disk_writes"])
 
 
 def objects(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:

@@ -115,6 +115,7 @@ SOURCES = (
             io_read_bytes="Total number of I/O bytes read",
             io_write_ops="Total number of I/O write operations",
             io_write_bytes="Total number of I/O bytes written",
+            **dict.fromkeys(rows.UNMEASURED, "Not measured: 0"),
             msg_store_read="Total number of Message Store read operations",
             msg_store_write="Total number of Message Store write operations",
         ),

@@ -1,0 +1,127 @@
+"""The document of the API holds: whatever it allows to be asked is answered as it says, and nothing breaks.
+
+schemathesis makes the requests, the same in every run. Half of them name what there is; the rest what there
+is not, which is answered as well.
+"""
+
+import base64
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.broker import free_port, running_warren
+
+from warren.management.openapi import document
+from warren.management.routes import ROUTES
+
+schemathesis = pytest.importorskip("schemathesis")
+from hypothesis import HealthCheck, Phase, given, settings  # noqa: E402
+from schemathesis.specs.openapi.checks import (  # noqa: E402
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+AUTHORIZATION = {"authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
+# What there is, by the names of parts of paths.
+THERE = {
+    "vhost": "v", "queue": "q", "exchange": "x", "user": "u", "source": "x", "kind": "q", "destination": "q",
+    "properties": "k", "component": "c", "name": "n", "protocol": "amqp", "unit": "days", "within": "1",
+}  # fmt: skip
+# These go on until the client leaves.
+ENDLESS = r"^/warren/live$"
+CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
+
+# Requests to each operation.
+EXAMPLES = 12
+OPERATIONS = [
+    found.ok()
+    for found in schemathesis.openapi.from_dict(document(ROUTES))
+    .exclude(path_regex=ENDLESS)
+    .get_all_operations()
+]
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Where the API of a broker is, which writes its log into a file: nobody here reads a pipe."""
+    port = free_port()
+    with running_warren(
+        tmp_path_factory.mktemp("broker"), arguments=("--management-port", str(port))
+    ) as broker:
+        yield port
+        assert b"unexpected exception" not in broker.log.read_bytes()
+
+
+def make(port: int) -> None:
+    """Have what the paths name; a request before may have taken it away."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for line, body in (
+        ("PUT /vhosts/v", {}),
+        ("PUT /permissions/v/guest", {"configure": ".*", "write": ".*", "read": ".*"}),
+        ("PUT /users/u", {"password": "p", "tags": "management"}),
+        ("PUT /permissions/v/u", {"configure": ".*", "write": ".*", "read": ".*"}),
+        ("PUT /topic-permissions/v/u", {"exchange": "x", "write": ".*", "read": ".*"}),
+        ("PUT /queues/v/q", {}),
+        ("PUT /exchanges/v/x", {"type": "topic"}),
+        ("POST /bindings/v/e/x/q/q", {"routing_key": "k"}),
+        ("PUT /policies/v/n", {"pattern": "^none$", "definition": {"max-length": 5}}),
+        ("PUT /operator-policies/v/n", {"pattern": "^none$", "definition": {"max-length": 5}}),
+        ("PUT /parameters/c/v/n", {"value": 1}),
+        ("PUT /global-parameters/n", {"value": 1}),
+        ("PUT /vhost-limits/v/max-queues", {"value": 1_000}),
+        (
+            "POST /exchanges/v/amq.default/publish",
+            {"routing_key": "q", "properties": {}, "payload": "{}", "payload_encoding": "string"},
+        ),
+    ):
+        method, path = line.split()
+        connection.request(method, f"/api{path}", json.dumps(body), AUTHORIZATION)
+        connection.getresponse().read()
+    connection.close()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+def test_every_operation_is_answered_as_the_document_says(operation: Any, port: int) -> None:
+    there = {**THERE, "node": node_name(port)}
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(operation.as_strategy())
+    def ask(case: Any) -> None:
+        if is_known(case):
+            case.path_parameters = {
+                name: there.get(name, value) for name, value in case.path_parameters.items()
+            }
+        response = case.call(base_url=f"http://127.0.0.1:{port}/api", headers=AUTHORIZATION)
+        assert response.status_code < 500 or is_unwell(case, response.status_code), response.text
+        case.validate_response(response, checks=CHECKS)
+
+    make(port)
+    ask()
+
+
+def is_known(case: Any) -> bool:
+    """Whether the request is to name what there is: half of them are."""
+    return sum(len(str(value)) for value in case.path_parameters.values()) % 2 == 0
+
+
+def is_unwell(case: Any, status: int) -> bool:
+    """Whether a health check has found something."""
+    return status == 503 and case.operation.path.startswith("/health/")
+
+
+def node_name(port: int) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", "/api/overview?columns=node", headers=AUTHORIZATION)
+    name: str = json.loads(connection.getresponse().read())["node"]
+    connection.close()
+    return name
