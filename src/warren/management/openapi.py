@@ -102,6 +102,16 @@ class _Shapes:
         """The schema of `shape`."""
         return self._schemas[self._known.index(shape)]
 
+    def loosen(self, schema: Json) -> None:
+        """No field has to be in what `schema` describes: clients may ask for some columns only."""
+        for part in (schema, *schema.get("anyOf", ())):
+            name = part.get("items", part).get("$ref", "").rpartition("/")[2]
+            component = self.components.get(name, {})
+            if "page_count" in component.get("properties", ()):
+                self.loosen(component["properties"]["items"])
+            else:
+                component.pop("required", None)
+
 
 def _shapes(route: Route) -> Iterable[Shape]:
     for method, handler in route.handlers.items():
@@ -143,6 +153,9 @@ def _operation(route: Route, method: str, handler: Callable[..., object], shapes
         str(status): _response(status, said.answer_type, None if shape is None else shapes.of(shape))
         for status, shape in _answers(said, method).items()
     }
+    if "columns" in _parameters_of(said):
+        for shape in filter(None, _answers(said, method).values()):
+            shapes.loosen(shapes.of(shape))
     for status in _refusals(route, said, right):
         answers.setdefault(str(status), {"$ref": f"#/components/responses/{status}"})
     operation["responses"] = answers

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from warren.management.auth import Right
-from warren.management.describing import described
+from warren.management.describing import PageQuery, described, paged
 from warren.management.managed import Managed
 from warren.management.openapi import document
 from warren.management.routes import ROUTES, Route
@@ -103,6 +103,25 @@ def test_what_stands_beside_a_handler_is_in_the_document() -> None:
     }
     assert set(operation["responses"]) == {"200", "400", "401", "404", "503"}
     assert operation["tags"] == ["warren/looks"]
+
+
+class SeenShape(TypedDict):
+    """What one sees."""
+
+    size: int
+
+
+@described(query=PageQuery, gives=paged(SeenShape))
+def sees(request: web.Request, node: Managed) -> web.StreamResponse:
+    """See."""
+    raise AssertionError
+
+
+def test_columns_may_leave_out_any_field_but_none_of_the_page() -> None:
+    schemas = document([Route("/warren/seen", {"GET": sees}, Right.USER)])["components"]["schemas"]
+    assert "required" not in schemas["SeenShape"]
+    (page,) = (schema for name, schema in schemas.items() if name.startswith("Page"))
+    assert "page_count" in page["required"]
 
 
 def test_the_guide_has_every_route_of_ours_and_none_that_there_is_not() -> None:
