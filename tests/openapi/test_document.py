@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.broker import free_port, running_warren
+from tests.broker import free_port, running_warren, wait_until_listening
 
 from warren.management.openapi import document
 from warren.management.routes import ROUTES
@@ -48,9 +48,9 @@ OPERATIONS = [
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Where the API of a broker is, which writes its log into a file: nobody here reads a pipe."""
     port = free_port()
-    with running_warren(
-        tmp_path_factory.mktemp("broker"), arguments=("--management-port", str(port))
-    ) as broker:
+    folder = tmp_path_factory.mktemp("broker")
+    with running_warren(folder, arguments=("--management-port", str(port))) as broker:
+        wait_until_listening(broker.process, port, broker.log)
         yield port
         assert b"unexpected exception" not in broker.log.read_bytes()
 
