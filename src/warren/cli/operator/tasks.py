@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
@@ -146,6 +147,15 @@ def _restart_vhost(session: Session, arguments: Arguments) -> None:
     session.say(f"vhost {arguments['vhost']}: started")
 
 
+def _set_vhost_tags(session: Session, arguments: Arguments) -> None:
+    path, tags = filled("/vhosts/{vhost}", arguments), ",".join(arguments["tags"])
+    vhost: Row = session.api.get(path)
+    session.api.send("PUT", path, {"description": vhost.get("description", ""), "tags": tags})
+    session.say(
+        f"vhost {arguments['vhost']}: tags are {tags}" if tags else f"vhost {arguments['vhost']}: has no tags"
+    )
+
+
 def _clear_topics(session: Session, arguments: Arguments) -> None:
     path = "/topic-permissions/{vhost}/{user}" + ("/{exchange}" if arguments["exchange"] else "")
     session.api.send("DELETE", filled(path, arguments))
@@ -155,6 +165,12 @@ def _clear_topics(session: Session, arguments: Arguments) -> None:
 def _status(session: Session, arguments: Arguments) -> None:
     overview: Row = session.api.get("/overview")
     session.print_facts(_summary(overview, _nodes(session)))
+
+
+def _ping(session: Session, arguments: Arguments) -> None:
+    began = time.monotonic()
+    node = session.api.get("/overview", [("columns", "node")])["node"]
+    session.say(f"{node} answers, in {(time.monotonic() - began) * 1000:.0f} ms")
 
 
 def _nodes(session: Session) -> list[Row]:
@@ -224,7 +240,14 @@ def _pairs(name: str, text: str) -> click.Option:
 
 
 TASKS: tuple[Command, ...] = (
-    Task(group="", name="status", text="How the broker is, in short.", does=_status),
+    Task(
+        group="",
+        name="status",
+        known_as="cluster_status",
+        text="How the broker is, in short.",
+        does=_status,
+    ),
+    Task(group="nodes", name="ping", known_as="ping", text="Ask the broker for a sign of life.", does=_ping),
     Task(
         group="exchanges",
         name="publish",
@@ -299,6 +322,14 @@ TASKS: tuple[Command, ...] = (
         text="Close all connections, or those of one virtual host; clients are told REASON.",
         takes=(_EVERYTHING, _REASON),
         does=_close_all,
+    ),
+    Task(
+        group="vhosts",
+        name="set-tags",
+        known_as="set_vhost_tags",
+        takes=(VHOST, click.Argument(["tags"], nargs=-1)),
+        text="Set the tags of a virtual host, which replace those it had.",
+        does=_set_vhost_tags,
     ),
     Task(
         group="vhosts",
