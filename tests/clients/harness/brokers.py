@@ -58,18 +58,19 @@ def started_warren(folder: Path) -> Iterator[Broker]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     issued = certificates.issue_server()
-    port, tls_port = free_port(), free_port()
+    port, tls_port, management_port = free_port(), free_port(), free_port()
     settings = {
         "listeners.tcp.1": f"127.0.0.1:{port}",
         "listeners.tcp.2": f"::1:{port}",
         "listeners.ssl.1": f"127.0.0.1:{tls_port}",
+        "management.tcp.ip": "127.0.0.1",
         "ssl_options.cacertfile": str(issued / "ca.pem"),
         "ssl_options.certfile": str(issued / "server.pem"),
         "ssl_options.keyfile": str(issued / "server_key.pem"),
     }
     (folder / "warren.conf").write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
-    warren = start_warren(folder, port, "--config", "warren.conf")
+    warren = start_warren(folder, port, "--config", "warren.conf", "--management-port", str(management_port))
     try:
-        yield Broker(host="127.0.0.1", port=port, tls_port=tls_port)
+        yield Broker(host="127.0.0.1", port=port, tls_port=tls_port, management_port=management_port)
     finally:
         stop(warren.process)

@@ -1,6 +1,7 @@
-"""Lets amqpstorm's functional tests reach any port, and clean up without the management API.
+"""Lets amqpstorm's functional tests reach any port.
 
-The suite has the port 5672 in its code, and deletes the queues and exchanges of a test over HTTP.
+The suite has the port 5672 in its code. It deletes the queues and exchanges of a test over HTTP, and a broker
+may be named without a port for that: so it is done over AMQP.
 """
 
 import os
