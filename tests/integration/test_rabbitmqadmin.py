@@ -95,7 +95,7 @@ def test_definitions_go_out_and_come_in(node: Broker, tmp_path: Path) -> None:
     [
         (("delete", "queue", "name=none"), "Not found"),
         (("close", "connection", "name=none"), "Not found"),
-        (("declare", "exchange", "name=y", "type=none"), "unknown exchange type"),
+        (("declare", "exchange", "name=y", "type=none"), "invalid exchange type"),
         (("--password", "wrong", "list", "queues"), "Access refused"),
     ],
 )
