@@ -108,9 +108,8 @@ class Broker:
         handshake = HandshakeSettings(server_properties={})
         world = World(random_octets=bytes, later=self.later, report=self.note, node_name="n")
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake), world)
-        self.domain = Domain.open(
-            "/", metadata, local, DomainWorld(random_octets=bytes, later=self.later, after=_never, now=0)
-        )
+        domain_world = DomainWorld(random_octets=bytes, later=self.later, after=_never, now=0, node_name="n")
+        self.domain = Domain.open("/", metadata, local, domain_world)
         assert list(self.domain.recover({})) == [None]
         self.server.domains["/"] = self.domain
         self.wake = Sleeper()
