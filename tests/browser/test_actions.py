@@ -74,16 +74,16 @@ def graveyard(node: Broker) -> Iterator[None]:
     for name in ("graveyard", "aside"):
         api(node, f"PUT /queues/%2F/{name}", {"durable": True})
     to_graveyard = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graveyard"}
-    api(node, "PUT /queues/%2F/work", {"durable": True, "arguments": to_graveyard})
+    api(node, "PUT /queues/%2F/orders", {"durable": True, "arguments": to_graveyard})
     api(node, "PUT /queues/%2F/short", {"durable": True, "arguments": {**to_graveyard, "x-max-length": 0}})
-    for key, count in (("work", 3), ("short", 1)):
+    for key, count in (("orders", 3), ("short", 1)):
         for number in range(count):
             message = {"routing_key": key, "payload": f"{key} {number}", "payload_encoding": "string"}
             api(node, "POST /exchanges/%2F/amq.default/publish", {**message, "properties": {}})
     rejecting = {"count": 3, "ackmode": "reject_requeue_false", "encoding": "auto"}
-    api(node, "POST /queues/%2F/work/get", rejecting)
+    api(node, "POST /queues/%2F/orders/get", rejecting)
     yield
-    for name in ("graveyard", "aside", "work", "short"):
+    for name in ("graveyard", "aside", "orders", "short"):
         api(node, f"DELETE /queues/%2F/{name}")
 
 
@@ -97,21 +97,21 @@ def bodies(node: Broker, queue: str) -> list[str]:
 def test_dead_letters_of_a_cause_are_sent_back_and_taken_back(node: Broker, tab: Visit) -> None:
     page = tab.page
     tab.open("dead-letters")
-    page.get_by_role("link", name="work").click()
+    page.get_by_role("link", name="orders").click()
     expect(page.locator(".message")).to_have_count(3)
     press(page, "Send back")
     expect(page.get_by_role("dialog")).to_contain_text("all of this cause")
     press(page, "Preview")
     expect(page.get_by_text("3 would go, 0 would stay")).to_be_visible()
-    assert bodies(node, "work") == []
+    assert bodies(node, "orders") == []
     press(page, "Send")
     expect(page.get_by_text("3 moved")).to_be_visible()
     expect(page.locator(".message")).to_have_count(0)
-    assert bodies(node, "work") == ["work 0", "work 1", "work 2"]
+    assert bodies(node, "orders") == ["orders 0", "orders 1", "orders 2"]
     press(page, "Undo")
     expect(page.get_by_text("3 taken back, 0 too late")).to_be_visible()
     expect(page.locator(".message")).to_have_count(3)
-    assert bodies(node, "graveyard") == ["short 0", "work 0", "work 1", "work 2"]
+    assert bodies(node, "graveyard") == ["short 0", "orders 0", "orders 1", "orders 2"]
     tab.open("jobs")
     expect(page.get_by_text("undone")).to_be_visible()
 
@@ -119,7 +119,7 @@ def test_dead_letters_of_a_cause_are_sent_back_and_taken_back(node: Broker, tab:
 @pytest.mark.usefixtures("graveyard")
 def test_one_dead_letter_is_chosen_mended_and_sent_elsewhere(node: Broker, tab: Visit) -> None:
     page = tab.page
-    tab.open("dead-letters/%2F/graveyard?died=work&reason=rejected&exchange=")
+    tab.open("dead-letters/%2F/graveyard?died=orders&reason=rejected&exchange=")
     page.get_by_label("Choose this one").nth(1).check()
     press(page, "Send back")
     fill(page, to="other-queue")
@@ -136,7 +136,7 @@ def test_one_dead_letter_is_chosen_mended_and_sent_elsewhere(node: Broker, tab: 
     found: Any = api(node, "GET /warren/queues/%2F/aside/messages")
     assert [message["payload"] for message in found["messages"]] == ["better"]
     assert found["messages"][0]["properties"]["headers"]["mended"] is True
-    assert bodies(node, "graveyard") == ["short 0", "work 0", "work 2"]
+    assert bodies(node, "graveyard") == ["short 0", "orders 0", "orders 2"]
 
 
 @pytest.mark.usefixtures("graveyard")
