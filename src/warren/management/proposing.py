@@ -1,13 +1,15 @@
 """How handlers change what exists: by the commands that channels propose, too, and with the same checks."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextvars import ContextVar
+from itertools import groupby, islice
 from typing import Any, TypeVar
 
 from aiohttp import web
 
 from warren.errors import AccessRefused, AmqpError, InternalError, NotAllowed, NotFound, ResourceError
+from warren.limits import IMPORTED_AT_ONCE
 from warren.management.managed import Managed
 from warren.management.replies import Refused, bad_request, missing, refused
 from warren.metadata.commands import INTERNAL_USER, Command, Outcome, Reply
@@ -27,6 +29,19 @@ async def propose(node: Managed, command: Command) -> Reply:
     if reply.outcome is Outcome.REFUSED:
         raise bad_request(reply.text)
     return reply
+
+
+async def propose_all(node: Managed, commands: Iterable[Command]) -> list[Reply | BaseException]:
+    """Have `commands` applied, all under way at once; what became of each, in order."""
+    proposed = (node.proposals.propose(command, ASKER.get()) for command in commands)
+    return await asyncio.gather(*proposed, return_exceptions=True)
+
+
+def at_once(items: Iterable[T], kind: Callable[[T], object]) -> Iterator[list[T]]:
+    """Those of `items` that may be under way together: rows of one kind; of the kind None each alone."""
+    for of_kind, row in groupby(items, kind):
+        while together := list(islice(row, 1 if of_kind is None else IMPORTED_AT_ONCE)):
+            yield together
 
 
 async def propose_checked(node: Managed, command: Command, *, is_escaped: bool = False) -> None:

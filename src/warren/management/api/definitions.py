@@ -6,17 +6,17 @@ order in which its parts need each other. What exists already stays as it is, as
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 from aiohttp import BodyPartReader, web
 
-from warren.limits import HTTP_BODY_SIZE_MAX, IMPORTED_AT_ONCE, LISTED_PER_TURN
+from warren.limits import HTTP_BODY_SIZE_MAX, LISTED_PER_TURN
 from warren.management.bodies import decode, read_octets
 from warren.management.describing import described
 from warren.management.managed import Managed
-from warren.management.proposing import ASKER, vhost_of
+from warren.management.proposing import at_once, propose_all, vhost_of
 from warren.management.replies import Refused, bad_request, done, encoded, reply_in_parts
 from warren.metadata.commands import (
     Bind,
@@ -94,12 +94,8 @@ async def _import(request: web.Request, node: Managed, vhost: str | None) -> web
     found = await asyncio.to_thread(_understood, octets, node, vhost)
     for text in found.left_out:
         logger.warning("definitions: left out: %s", text)
-    for together in _in_order(found.commands):
-        replies = await asyncio.gather(
-            *(node.proposals.propose(command, ASKER.get()) for command in together),
-            return_exceptions=True,
-        )
-        for command, answer in zip(together, replies, strict=True):
+    for together in at_once(found.commands, _kind):
+        for command, answer in zip(together, await propose_all(node, together), strict=True):
             if isinstance(answer, BaseException):
                 raise answer
             _check(command, answer)
@@ -115,21 +111,9 @@ def _understood(octets: bytes, node: Managed, vhost: str | None) -> Importable:
         raise bad_request(str(error)) from None
 
 
-def _in_order(commands: list[Command]) -> Iterator[list[Command]]:
-    """Commands that may be under way together: all of one kind of topology, and any other alone."""
-    together: list[Command] = []
-    for command in commands:
-        is_alone = not isinstance(command, _TOPOLOGY)
-        is_other = bool(together) and (is_alone or type(command) is not type(together[0]))
-        if is_other or len(together) == IMPORTED_AT_ONCE:
-            yield together
-            together = []
-        together.append(command)
-        if is_alone:
-            yield together
-            together = []
-    if together:
-        yield together
+def _kind(command: Command) -> type[Command] | None:
+    """Commands of one kind of topology may be under way together, and any other alone."""
+    return type(command) if isinstance(command, _TOPOLOGY) else None
 
 
 def _check(command: Command, reply: Reply) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
@@ -11,13 +11,13 @@ from aiohttp import web
 
 from warren.access.passwords import is_affordable, is_password
 from warren.errors import AmqpError
-from warren.limits import IMPORTED_AT_ONCE, LISTED_PER_TURN, PLANNED_SHOWN_MAX
+from warren.limits import LISTED_PER_TURN, PLANNED_SHOWN_MAX
 from warren.management.api.definitions import parsed
 from warren.management.auth import user_of
 from warren.management.bodies import read_octets
 from warren.management.describing import described, meant
 from warren.management.managed import Managed
-from warren.management.proposing import ASKER, vhost_of
+from warren.management.proposing import at_once, propose_all, vhost_of
 from warren.management.replies import bad_request, encoded, refused, reply
 from warren.management.views.planning import is_empty, item_facts, losses_of
 from warren.metadata.commands import Command, Json, Outcome, Reply
@@ -139,12 +139,11 @@ async def _apply(request: web.Request, node: Managed, vhost: str | None) -> web.
         return refused(409, "conflict", reason)
     results: list[dict[str, Json]] = []
     applied = failed = 0
-    for together in _together(planned.plan.items):
+    possible = (item for item in planned.plan.items if item.action is not Action.BLOCKED)
+    for together in at_once(possible, _kind):
         told = [item_facts(node, item) for item in together]
         commands = [item.command for item in together if item.command is not None]
-        answers = await asyncio.gather(
-            *(node.proposals.propose(command, ASKER.get()) for command in commands), return_exceptions=True
-        )
+        answers = await propose_all(node, commands)
         for facts, command, answer in zip(told, commands, answers, strict=True):
             reason = _failure(command, answer)
             applied, failed = applied + (not reason), failed + bool(reason)
@@ -155,20 +154,9 @@ async def _apply(request: web.Request, node: Managed, vhost: str | None) -> web.
     return reply(planned.facts(results[-PLANNED_SHOWN_MAX:]) | {"applied": applied, "failed": failed})
 
 
-def _together(items: list[Item]) -> Iterator[list[Item]]:
-    """Items that may be under way at once: of one action, and about one kind of thing."""
-    together: list[Item] = []
-    for item in items:
-        if item.action is Action.BLOCKED:
-            continue
-        first = together[0] if together else item
-        is_other = (first.action, first.key.section) != (item.action, item.key.section)
-        if is_other or len(together) == IMPORTED_AT_ONCE:
-            yield together
-            together = []
-        together.append(item)
-    if together:
-        yield together
+def _kind(item: Item) -> tuple[Action, str]:
+    """Items of one action, and about one kind of thing, may be under way together."""
+    return item.action, item.key.section
 
 
 def _failure(command: Command, answer: Reply | BaseException) -> str:
