@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pika
 import pytest
 from tests.integration.api import Client
+from tests.integration.own_vhost import channel_in_vhost
 from tests.integration.process import Broker
 
 from warren.limits import PICTURED_AROUND_MAX, PICTURED_CONSUMERS_MAX, PICTURED_EACH_MAX
@@ -15,12 +15,8 @@ MANY = 500
 
 @pytest.fixture
 def channel(node: Broker, client: Client) -> Iterator[Any]:
-    client.ask("PUT /vhosts/drawn")
-    client.ask("PUT /permissions/drawn/guest", {"configure": ".*", "write": ".*", "read": ".*"})
-    parameters = pika.ConnectionParameters("127.0.0.1", node.port, "drawn")
-    with pika.BlockingConnection(parameters) as connection:
-        yield connection.channel()
-    client.ask("DELETE /vhosts/drawn")
+    with channel_in_vhost(node, client, "drawn") as channel:
+        yield channel
 
 
 def drawn(client: Client, query: str = "") -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:

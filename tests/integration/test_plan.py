@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pika
 import pytest
 from tests.integration.api import Client
+from tests.integration.own_vhost import channel_in_vhost
 from tests.integration.process import Broker
 
 PLAN, APPLY = "/warren/definitions/plan", "/warren/definitions/apply"
@@ -15,12 +15,8 @@ QUEUES = 3_000
 
 @pytest.fixture
 def channel(node: Broker, client: Client) -> Iterator[Any]:
-    client.ask("PUT /vhosts/plan")
-    client.ask("PUT /permissions/plan/guest", {"configure": ".*", "write": ".*", "read": ".*"})
-    parameters = pika.ConnectionParameters("127.0.0.1", node.port, "plan")
-    with pika.BlockingConnection(parameters) as connection:
-        yield connection.channel()
-    client.ask("DELETE /vhosts/plan")
+    with channel_in_vhost(node, client, "plan") as channel:
+        yield channel
 
 
 def planned(client: Client, document: object, query: str = "", *, vhost: str = "plan") -> Any:

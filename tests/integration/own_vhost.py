@@ -1,0 +1,19 @@
+"""A virtual host for one test, so that it sees nothing of others."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pika
+from tests.integration.api import Client
+from tests.integration.process import Broker
+
+
+@contextmanager
+def channel_in_vhost(node: Broker, client: Client, name: str) -> Iterator[Any]:
+    """A channel of guest in the virtual host `name`, which ends with the block."""
+    client.ask(f"PUT /vhosts/{name}")
+    client.ask(f"PUT /permissions/{name}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port, name)) as connection:
+        yield connection.channel()
+    client.ask(f"DELETE /vhosts/{name}")
