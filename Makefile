@@ -1,14 +1,16 @@
 # Every command of the project. CI calls these and nothing else.
 #
-# Two environments, each made when a target needs it and again when what it is made from has changed:
+# Three environments, each made when a target needs it and again when what it is made from has changed:
 #   .venv            Warren interpreted from src/, with the tools and the tests' clients
 #   .venv-compiled   Warren compiled and installed from a wheel, as a user gets it
+#   .venv-spark      Spark, with Warren from src/; only where there is a Java
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
 PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := .venv
 COMPILED := .venv-compiled
+SPARK := .venv-spark
 ENVIRONMENT = $(or $(PYTHON),python3) tools/environment.py
 SOURCES := $(shell find src -name '*.py' -o -name '*.pxd')
 INTERFACE := src/warren/management/static/index.html
@@ -23,7 +25,7 @@ CUTS ?= 150
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint format test-unit test-tidy test-conformance test-integration \
-	clients sim mutation ui crash fuzz oracle bench dist clean
+	clients spark sim mutation ui crash fuzz oracle bench dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +36,7 @@ run: $(COMPILED)/.built  ## start a broker (compiled if there is a C compiler): 
 	@grep -qx compiled $(COMPILED)/warren-build || echo "Running interpreted, which is slower; $$(cat $(COMPILED)/warren-build)"
 	@exec $(COMPILED)/bin/warren serve $(ARGS)
 
-test: setup  ## everything: lint, and the tests on both builds; the last line counts them
+test: setup $(SPARK)/.ready  ## everything: lint, and the tests on both builds; the last line counts them
 	@$(VENV)/bin/python tests/run.py
 
 check: $(VENV)/.ready  ## the quick part, before a commit: lint, unit and tidy tests, interpreted
@@ -56,6 +58,9 @@ test-integration:  ## a started broker: sockets, TLS, the command line, on both 
 test-tidy: $(VENV)/.ready  ## the project's own rules
 	@$(VENV)/bin/python tests/run.py --build interpreted tidy
 
+spark: setup $(SPARK)/.ready  ## the Spark connector, in an environment of its own (needs Java)
+	@$(VENV)/bin/python tests/run.py --build interpreted spark
+
 clients: setup  ## other people's clients and their own tests, against a started broker
 	@$(VENV)/bin/python tests/run.py --build compiled clients
 
@@ -68,6 +73,7 @@ mutation: $(VENV)/.ready  ## mistakes planted in the store and the journal, each
 crash: setup  ## a busy broker killed again and again, its disk cut off: make crash KILLS=200 CUTS=1000
 	@$(COMPILED)/bin/python tests/crash/kill.py --kills $(KILLS)
 	@$(COMPILED)/bin/python tests/crash/power.py --cuts $(CUTS)
+	@$(COMPILED)/bin/python tests/crash/staged.py --kills $(KILLS)
 
 fuzz: setup  ## hostile bytes, for SECONDS=300: make fuzz SECONDS=3600
 	@$(COMPILED)/bin/python tests/fuzz/run.py --seconds $(SECONDS) $(ARGS)
@@ -86,13 +92,18 @@ dist: $(VENV)/.ready build/.interface  ## a wheel and a source distribution in d
 	@rm -rf dist && $(VENV)/bin/python tools/distribution.py
 
 clean:  ## remove the environments and everything built
-	@rm -rf $(VENV) $(COMPILED) .venv-clients build dist src/*.egg-info src/warren/management/static ui/node_modules .mypy_cache .ruff_cache .pytest_cache \
+	@rm -rf $(VENV) $(COMPILED) $(SPARK) .venv-clients build dist src/*.egg-info src/warren/management/static ui/node_modules .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.ready: $(wildcard requirements/*.txt) pyproject.toml setup.py tools/environment.py
 	@$(ENVIRONMENT) interpreted $(VENV) build.txt runtime.txt test.txt lint.txt
 	@touch $@
+
+# Made again by the next call, if it could not be made: what was missing may have come.
+$(SPARK)/.ready: $(wildcard requirements/*.txt) pyproject.toml setup.py tools/environment.py
+	@$(ENVIRONMENT) spark $(SPARK) build.txt runtime.txt test.txt spark.txt
+	@if grep -qx interpreted $(SPARK)/warren-build; then touch $@; fi
 
 # Without Node, the broker is built without it, and its page says so.
 build/.interface: $(INTERFACE_INPUTS)

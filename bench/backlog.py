@@ -12,11 +12,12 @@ from warren.cli.perf.capacity import fill
 from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, Consumer
 from warren.cli.perf.crew import Observer
 from warren.cli.perf.deliveries import DeliveryCounter
-from warren.cli.perf.link import BrokerRefused, Link
+from warren.cli.perf.link import open_link
 from warren.cli.perf.publication import Content, Publication
-from warren.cli.perf.settling import ack
-from warren.cli.perf.uri import Target, parse_uri
 from warren.cli.perf.usage import Usage, usage
+from warren.client.link import BrokerRefused, Link
+from warren.client.settling import ack
+from warren.client.uri import Target, parse_uri
 from warren.wire.methods import (
     BasicConsume,
     BasicConsumeOk,
@@ -177,7 +178,7 @@ def subscribe(link: Link, queue: str) -> None:
 
 def opened(target: Target) -> Link:
     """A connection with its channel."""
-    link = Link(target)
+    link = open_link(target)
     link.open_channel(CHANNEL)
     return link
 

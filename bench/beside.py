@@ -17,8 +17,8 @@ from warren.cli.perf.crew import Moment, Observer
 from warren.cli.perf.load import Load
 from warren.cli.perf.result import traffic_result
 from warren.cli.perf.traffic import run_traffic
-from warren.cli.perf.uri import parse_uri
 from warren.cli.perf.usage import usage
+from warren.client.uri import parse_uri
 
 RATE = 1000
 SETTLE_S = 1.0

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from warren.cli.perf.crew import raise_open_files_limit
-from warren.cli.perf.link import Link, method_frame
+from warren.cli.perf.link import open_link
 from warren.cli.perf.publication import Content, Publication, encode_publish
-from warren.cli.perf.uri import Target
+from warren.client.link import Link, method_frame
+from warren.client.uri import Target
 from warren.wire.methods import (
     BasicConsume,
     BasicConsumeOk,
@@ -170,7 +171,7 @@ def _publish_to(target: Target, queues: Sequence[str], stop: Stop, *, is_persist
 
 def opened(target: Target) -> Link:
     """A connection with channel 1, which vanishes without lingering when its socket is closed."""
-    link = Link(target)
+    link = open_link(target)
     link.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     link.open_channel(CHANNEL)
     return link

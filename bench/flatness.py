@@ -18,11 +18,11 @@ from typing import Any
 from brokers import Broker, rabbitmq, warren
 from table import figure, ratio, table
 from warren.cli.perf.crew import Moment, Observer, raise_open_files_limit
-from warren.cli.perf.link import Link
+from warren.cli.perf.link import open_link
 from warren.cli.perf.load import Load
 from warren.cli.perf.report import print_setup
 from warren.cli.perf.traffic import run_traffic
-from warren.cli.perf.uri import Target, parse_uri
+from warren.client.uri import Target, parse_uri
 
 THINGS = (1, 1_000, 100_000)
 ON_DISK = (1, 1_000_000, 10_000_000)
@@ -138,7 +138,7 @@ def cost_between(before: Moment, after: Moment) -> float:
 @contextlib.contextmanager
 def idle_connections(target: Target, count: int) -> Iterator[None]:
     """So many connections that do nothing."""
-    links = [Link(target) for _ in range(count)]
+    links = [open_link(target) for _ in range(count)]
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ from warren.cli.perf.capacity import (
 )
 from warren.cli.perf.crew import Observer
 from warren.cli.perf.result import Result
-from warren.cli.perf.uri import parse_uri
+from warren.client.uri import parse_uri
 
 LINES = [
     Line("connections", "idle_kb_per_connection", "KB per connection, idle"),

@@ -29,7 +29,7 @@ from disturbances import (
     stop_reading_durable,
 )
 from table import figure, table
-from warren.cli.perf.uri import parse_uri
+from warren.client.uri import parse_uri
 
 QUEUES = [f"pressure.{number}" for number in range(10)]
 QUEUE = QUEUES[0]

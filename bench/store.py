@@ -18,7 +18,7 @@ from samples import Line
 from warren.cli.perf.capacity import settled_memory
 from warren.cli.perf.report import print_setup
 from warren.cli.perf.result import Result
-from warren.cli.perf.uri import parse_uri
+from warren.client.uri import parse_uri
 
 QUEUE = "backlog"
 SIZE = 1024

@@ -26,7 +26,7 @@ from warren.cli.perf.crew import Observer
 from warren.cli.perf.load import Load
 from warren.cli.perf.result import Result, traffic_result
 from warren.cli.perf.traffic import run_traffic
-from warren.cli.perf.uri import parse_uri
+from warren.client.uri import parse_uri
 
 LARGE_BYTES = 128 << 20
 LARGE_S = 6.0

@@ -16,7 +16,7 @@ START_S_MAX = 30
 STOP_S_MAX = 10
 PROGRAM = "from warren.cli.main import main; main()"
 # A broker of one's own has its HTTP elsewhere, too.
-FREE_PORTS = ("--management-port", "0", "--prometheus-port", "0")
+FREE_PORTS = ("--management-port", "0", "--prometheus-port", "0", "--stream-port", "0")
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-PLUGINS = "[rabbitmq_consistent_hash_exchange,rabbitmq_random_exchange,rabbitmq_sharding]."
+PLUGINS = ("rabbitmq_consistent_hash_exchange", "rabbitmq_random_exchange", "rabbitmq_sharding")
 START_S = 90
 
 
@@ -24,11 +25,18 @@ def is_installed() -> bool:
 class RabbitMQ:
     """One broker process; `directory` must be empty and is left to the caller to remove."""
 
-    def __init__(self, directory: Path, *, listen: str = "0.0.0.0", settings: str = "") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        listen: str = "0.0.0.0",
+        settings: str = "",
+        plugins: Sequence[str] = PLUGINS,
+    ) -> None:
         self._directory = directory
         self._environment = dict(os.environ)
         self.port, distribution = free_ports(2)
-        (directory / "enabled_plugins").write_text(PLUGINS)
+        (directory / "enabled_plugins").write_text(f"[{','.join(plugins)}].")
         (directory / "rabbitmq.conf").write_text(
             f"listeners.tcp.default = {listen}:{self.port}\nlog.console = false\n{settings}"
         )

@@ -21,11 +21,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test"
 ENVIRONMENTS = {"interpreted": ROOT / ".venv", "compiled": ROOT / ".venv-compiled"}
+# Suites with an environment of their own, which runs Warren from src/.
+OWN_ENVIRONMENTS = {"spark": ROOT / ".venv-spark"}
 # What optional tests want; each is skipped, by its own suite, where the program is not installed.
 OPTIONAL = {
     "rabbitmq-server": "comparisons with a real RabbitMQ",
     "node": "tests that drive amqplib, and the web interface",
     "chromium": "the web interface in a browser",
+    "java": "the Spark connector",
 }
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 CHECKS = [
@@ -34,7 +37,7 @@ CHECKS = [
     ("mypy --strict", ["mypy"]),
     ("import contracts", ["lint-imports", "--no-logo"]),
 ]
-PYTEST_SUITES = ["unit", "tidy", "sim", "conformance", "integration", "browser", "openapi"]
+PYTEST_SUITES = ["unit", "tidy", "sim", "conformance", "integration", "browser", "openapi", "spark"]
 # A program that prints the line of counts itself; the arguments bound how long it takes.
 PROGRAMS = {
     "mutation": ["tests/mutation/run.py"],
@@ -44,9 +47,11 @@ PROGRAMS = {
     "clients": ["tests/clients/run.py"],
 }
 # Suites that run once, and on which build if it is there: tidy reads sources and mutation changes them, fuzz
-# covers both by itself; what a browser sees is the same on both, and so is the document of the API.
+# covers both by itself; what a browser sees is the same on both, and so are the document of the API and what
+# Spark reads.
 ONCE_ON = {
-    "tidy": "interpreted", "browser": "interpreted", "openapi": "interpreted", "mutation": "interpreted",
+    "tidy": "interpreted", "browser": "interpreted", "openapi": "interpreted", "spark": "interpreted",
+    "mutation": "interpreted",
     "kill": "compiled", "power": "compiled", "fuzz": "compiled", "clients": "compiled",
 }  # fmt: skip
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
@@ -95,8 +100,8 @@ def _run_build(build: str, suites: list[str], *, is_only_one: bool) -> list[Outc
         if suite == "lint" or not (is_only_one or is_due(suite, build)):
             continue
         name = f"{suite} ({build})"
-        if reason:
-            outcomes.append(Outcome(name, skipped=1, skip_reasons=Counter([reason])))
+        if missing := why_missing(suite) if suite in OWN_ENVIRONMENTS else reason:
+            outcomes.append(Outcome(name, skipped=1, skip_reasons=Counter([missing])))
         elif suite in PROGRAMS:
             outcomes.append(run_program(name, build, PROGRAMS[suite]))
         else:
@@ -113,9 +118,12 @@ def is_due(suite: str, build: str) -> bool:
 
 
 def why_missing(build: str) -> str:
-    """Why this build cannot be tested here; empty if it can."""
-    marker = ENVIRONMENTS[build] / "warren-build"
+    """Why this build, or what a suite has of its own, cannot be tested here; empty if it can."""
+    is_own = build in OWN_ENVIRONMENTS
+    marker = (OWN_ENVIRONMENTS[build] if is_own else ENVIRONMENTS[build]) / "warren-build"
     found = marker.read_text().strip() if marker.exists() else "not made: run `make setup`"
+    if is_own:
+        return "" if found == "interpreted" else f"the environment of {build} is missing: {found}"
     return "" if found == build else f"the {build} build is missing: {found}"
 
 
@@ -151,7 +159,7 @@ def _run_pytest(name: str, build: str, suite: str) -> Outcome:
     report = RESULTS / f"{suite}-{build}.xml"
     report.unlink(missing_ok=True)
     _say(name)
-    command = [_python(build), "-m", "pytest", f"tests/{suite}", f"--junitxml={report}"]
+    command = [_python(build, suite), "-m", "pytest", f"tests/{suite}", f"--junitxml={report}"]
     status, _ = _stream(command, _variables(build))
     outcome.seconds = time.monotonic() - started
     if report.exists():
@@ -183,8 +191,8 @@ def count_report(outcome: Outcome, report: Path) -> None:
             outcome.passed += 1
 
 
-def _python(build: str) -> str:
-    return str(ENVIRONMENTS[build] / "bin" / "python")
+def _python(build: str, suite: str = "") -> str:
+    return str(OWN_ENVIRONMENTS.get(suite, ENVIRONMENTS[build]) / "bin" / "python")
 
 
 def _variables(build: str) -> dict[str, str]:

@@ -26,21 +26,38 @@ MARKER = "warren-build"
 def main() -> int:
     """Do what the command line asks; a failure is told in one line, under what the tool printed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=["interpreted", "compiled", "packages"])
+    parser.add_argument("action", choices=["interpreted", "compiled", "packages", "spark"])
     parser.add_argument("environment", type=Path)
     parser.add_argument("lists", nargs="*", help="files under requirements/")
     chosen = parser.parse_args()
     if sys.version_info < OLDEST:
         return _fail(f"Python {OLDEST[0]}.{OLDEST[1]} or newer is needed; this is {sys.version.split()[0]}")
+    if chosen.action == "spark" and not _has_java():
+        return _leave_out(chosen.environment, "there is no Java")
     try:
         _create(chosen.environment)
         _install_lists(chosen.environment, chosen.lists)
-        if chosen.action == "interpreted":
+        if chosen.action in ("interpreted", "spark"):
             _install_interpreted(chosen.environment)
         elif chosen.action == "compiled":
             _install_compiled(chosen.environment)
     except subprocess.CalledProcessError as failure:
+        if chosen.action == "spark":
+            return _leave_out(chosen.environment, "its packages could not be installed")
         return _fail(f"this failed: {shlex.join(map(str, failure.cmd))}")
+    return 0
+
+
+def _has_java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=f"{home}/bin" if home else None) is not None
+
+
+def _leave_out(environment: Path, reason: str) -> int:
+    """Half a gigabyte for one suite: without it the suite is skipped, for the reason that is left here."""
+    print(f"Spark is not tested: {reason}")
+    environment.mkdir(exist_ok=True)
+    (environment / MARKER).write_text(f"{reason}\n")
     return 0
 
 

@@ -154,6 +154,22 @@ KEY_SET_SIZE_MAX = 1_048_576
 KEY_SET_TIMEOUT_MS = 5_000
 # How often a key server is asked at most: an unknown key in a token costs its sender nothing.
 KEY_SET_INTERVAL_MS = 10_000
+# How long a directory may take to say who somebody is, all questions together: a client waits no longer.
+DIRECTORY_TIMEOUT_MS = 5_000
+# Connections to it at once: each login has one for some milliseconds.
+DIRECTORY_LINKS = 16
+# How long one that nobody uses stays: most directories close it after some minutes.
+DIRECTORY_IDLE_MS = 60_000
+# Logins that wait for one of them: some seconds' worth.
+DIRECTORY_WAITING_MAX = 1_024
+# How long a server that did not answer is asked last.
+DIRECTORY_REST_MS = 10_000
+# Groups of one user: one that is in more is refused, since any of them may be the one that counts.
+DIRECTORY_GROUPS_MAX = 1_000
+# A message of a directory: the name of an entry, or an error.
+DIRECTORY_MESSAGE_SIZE_MAX = 65_536
+# How long a directory's answer is good: as long as RabbitMQ's cache has it.
+DIRECTORY_REMEMBERED_MS = 15_000
 # --- publishing ---------------------------------------------------------------------------------
 # Addresses (exchange and routing key) that a channel remembers its permission for; then it forgets all.
 PUBLISHER_ADDRESSES_MAX = 1024
@@ -198,7 +214,7 @@ CLOSED_PER_TURN = 8
 
 # --- memory ---------------------------------------------------------------------------------------
 # Objects that came to stay before reference cycles are looked for among all: a pause of some 100 ms, and
-# what a few million octets of cycles would take meanwhile.
+# what a few million octets of cycles that were set aside alive would take meanwhile.
 COLLECTED_MIN = 1_000_000
 
 # --- flow ---------------------------------------------------------------------------------------
@@ -249,6 +265,51 @@ COMPACTION_SLACK_SEGMENTS = 4
 # A record of what queues are done with: one allocation when it is read.
 STATE_RECORD_SIZE_MAX = 1_048_576
 
+# --- staged -------------------------------------------------------------------------------------
+# Rows that are published together in one turn, and are in the log whole or not at all: some milliseconds.
+STAGED_CHUNK_ROWS_MAX = 256
+# And the octets of their bodies, unless it is one row.
+STAGED_CHUNK_SIZE = 262_144
+# What is read of a stage in one go by the thread that publishes it.
+STAGED_READ_SIZE = 4_194_304
+# Octets of a stage after which it is synced while it is written: others sync on the same device.
+STAGED_SYNC_SIZE = 16_777_216
+# Rows of one stage, which is a partition of a batch: what is larger is for more partitions.
+STAGE_ROWS_MAX = 10_000_000
+# And octets of its file.
+STAGE_SIZE_MAX = 2_147_483_648
+# Octets of all stages of a node together: of a large disk a part, of a small one the alarm takes care.
+STAGED_SIZE_MAX = 34_359_738_368
+# And how many there may be: a kilobyte of memory for each.
+STAGED_COUNT_MAX = 20_000
+# Partitions of one commit: its plan is one file, written in one go.
+STAGED_PARTITIONS_MAX = 10_000
+# How long a stage waits for its commit (ms): a day, after which no driver comes back any more.
+STAGED_AGE_MS_MAX = 86_400_000
+# Octets of one batch of an Arrow stream, compressed or not: it is in memory as a whole.
+STAGED_BATCH_SIZE_MAX = 67_108_864
+# Octets of the description of such a batch, or of the schema.
+STAGED_METADATA_SIZE_MAX = 1_048_576
+# Stages that are received at once: each has a batch in memory, twice; others wait for their turn.
+STAGED_AT_ONCE_MAX = 4
+# How long the next piece of such a batch may take to come (s): a client that hangs keeps others waiting.
+STAGED_IDLE_S = 30.0
+# Rows that are looked at in one go in a thread, before others may run.
+STAGED_ROWS_PER_TURN = 128
+# Slices of a batch that are published and not safe yet: enough to share a sync among.
+STAGED_SLICES_MAX = 8
+# Bits of a row's number in its batch, where streams know rows by number: more than fit into all stages. What
+# is left of 64 is for the number of the batch.
+STAGED_ROW_BITS = 34
+# How long somebody who asks for a commit is kept waiting for its end (s), before he is told how far it is.
+STAGED_COMMIT_S = 20.0
+# Queries of a virtual host whose last batch is known: some 200 octets each, in memory and in the log.
+STAGED_QUERIES_MAX = 10_000
+# What nobody has asked about for so long is forgotten (ms): 90 days.
+STAGED_QUERY_AGE_MS_MAX = 7_776_000_000
+# And nothing is forgotten before that to make room for another query (ms): a day.
+STAGED_QUERY_AGE_MS_MIN = 86_400_000
+
 # --- streams ------------------------------------------------------------------------------------
 # Octets of the files of a stream: RabbitMQ's default of x-stream-max-segment-size-bytes.
 STREAM_SEGMENT_SIZE = 500_000_000
@@ -258,10 +319,42 @@ STREAM_CHUNK_SIZE = 131_072
 STREAM_INDEX_STEP = 131_072
 # Octets of a file that are read at once.
 STREAM_BLOCK_SIZE = 262_144
-# And octets of chunks of one stream kept for those who read the same, or what was written just now.
-STREAM_CACHE_SIZE = 2_097_152
+# And octets of chunks kept, of all streams of a virtual host, for those who read the same or what is new:
+# some 120 chunks, so that a hundred readers at different places each find theirs again.
+STREAM_CACHE_SIZE = 16_777_216
+# Messages that a stream hands out, or passes over, before others get a turn: some milliseconds.
+STREAM_WORK_PER_TURN_MAX = 2_000
+# Damaged places of streams that are told in the log: one reader after the other comes by.
+STREAM_DAMAGE_TOLD_MAX = 100
+# Producers whose last sequence a stream knows: those that came longest ago are forgotten. All of it stands
+# once in each file, some 50 octets for each.
+STREAM_PRODUCERS_MAX = 1_000
+# And consumers whose offset it knows.
+STREAM_CONSUMERS_MAX = 1_000
 # A file is zeroed so far ahead of small batches.
 STREAM_AHEAD_SIZE = 65_536
+
+# --- stream protocol ------------------------------------------------------------------------------
+# A batch of messages that a client packed into one entry, unpacked: a kilobyte may unpack to a megabyte.
+STREAM_BATCH_SIZE_MAX = 16_777_216
+# All of an AMQP 1.0 message that stands before its body: decoded as a whole, kept in a header at worst.
+STREAM_HEAD_SIZE_MAX = 131_072
+# Octets of a frame that are proposed to stream clients, as in RabbitMQ: a publish of many messages is one.
+STREAM_FRAME_SIZE_MAX = 1_048_576
+# Frames of one connection before it is open: credentials and what a client says of itself.
+STREAM_FRAME_SIZE_HANDSHAKE = 65_536
+# Messages of one connection that are not confirmed yet, before no more is read from it, as in RabbitMQ.
+STREAM_UNCONFIRMED_MAX = 50_000
+# Octets of a producer's or a consumer's reference, which a stream keeps (RabbitMQ's protocol says 256).
+STREAM_REFERENCE_SIZE_MAX = 255
+# Streams that are asked about at once, or make up a super stream: each is looked up, or declared.
+STREAM_NAMES_MAX = 1_000
+# Credit, in chunks, that a subscription may gather: more than that nobody reads ahead.
+STREAM_CREDIT_MAX = 65_535
+# Chunks in the form in which they are sent, kept for those who read the same: each is some 128 KiB.
+STREAM_ENCODED_CHUNKS_MAX = 16
+# Such heads that one connection remembers in converted form: most clients send one again and again.
+STREAM_HEADS_KNOWN_MAX = 64
 
 # --- supervision --------------------------------------------------------------------------------
 # A virtual host that fails so often, and once more, stays down: the fourth time within five minutes.
@@ -294,6 +387,25 @@ PAGED_GAP_MAX = 32
 # Records that are looked at in one go when a store is opened: a millisecond, in which the loop cannot run.
 SCANNED_AT_ONCE = 1_000
 
+# --- leases -------------------------------------------------------------------------------------
+# Messages that one lease has at most, some 200 octets of memory each while they are on the disk.
+LEASE_MESSAGES_MAX = 100_000
+# And octets of them: what is not on the disk is in memory for as long as somebody has it.
+LEASE_OCTETS_MAX = 134_217_728
+# Leases of one virtual host that somebody has, and whose acknowledgements are not on the disk yet.
+LEASES_MAX = 64
+# Ended leases that it remembers: whoever asks again is told, and what was acknowledged stays so in a crash.
+# More than can be without their acknowledgements on the disk.
+LEASES_ENDED_MAX = 256
+# How long a lease may be: whoever needs a day more renews it.
+LEASE_TTL_S_MAX = 86_400
+# And is, unless it is said.
+LEASE_TTL_S = 300
+# What a client may call a lease by.
+LEASE_KEY_SIZE_MAX = 1_024
+# Messages that are taken or settled in one turn for a lease.
+LEASED_PER_TURN = 128
+
 # --- journal ------------------------------------------------------------------------------------
 # What the metadata's log grows to, unless the metadata itself is larger, before it is written anew without
 # what is over: a start reads so much at most for nothing.
@@ -313,9 +425,13 @@ HTTP_BODY_SIZE_MAX = 10_000_000
 # Entries of a page, as in RabbitMQ.
 PAGE_SIZE_MAX = 500
 # Records of a list that are looked at, sorted or written in one turn: a millisecond, mostly of views.
-LISTED_PER_TURN = 64
+LISTED_PER_TURN = 24
 # Records of which only a column is looked at, or names that are held against a text: half a millisecond.
 NAMES_PER_TURN = 1_024
+# Records of which some columns are written in one turn: half a millisecond.
+SHOWN_PER_TURN = 256
+# Keys of a list that are held against two others in one turn, to find what a page shows: half a millisecond.
+RANKED_PER_TURN = 8_192
 # Names that are held against a pattern in one turn: 100 µs mostly, and for the worst pattern that is searched
 # without a bound of time 20 ms.
 PATTERNS_PER_TURN = 128
@@ -323,6 +439,8 @@ PATTERNS_PER_TURN = 128
 PATTERN_NAME_S = 0.00002
 # Objects of which metrics are made in one turn, a line of each or a sum over all families: a quarter of a ms.
 EXPOSED_PER_TURN = 512
+# Objects whose labels are written in one turn, which takes longer than a number.
+DESCRIBED_PER_TURN = 128
 # Exchanges, queues or bindings of a document that are under way together: the journal writes them as one.
 IMPORTED_AT_ONCE = 32
 # Exchanges in a picture of a virtual host in which nothing stands in the middle.
@@ -335,6 +453,8 @@ PICTURED_EACH_MAX = 6
 PICTURED_CONSUMERS_MAX = 3
 # Entries that are held against a document in one turn, when an import is planned: some 300 µs.
 PLANNED_PER_TURN = 32
+# And those that are let go of in one turn, when the plan has been told: some 300 µs.
+LET_GO_PER_TURN = 512
 # Entries that are told of in one answer, with what is there and what is to be.
 PLANNED_SHOWN_MAX = 1_000
 # Octets of messages that are got with one request; the answer, which is longer, is made in memory.
@@ -357,6 +477,8 @@ SESSIONS_MAX = 10_000
 SESSION_IDLE_MS = 28_800_000
 # And when it ends although it is used: people sign in once a day.
 SESSION_MS_MAX = 86_400_000
+# And when that of somebody ends whom a directory knows, where they may be deleted without our knowing.
+SESSION_VISITOR_MS_MAX = 3_600_000
 # Streams of answers that are followed at once: each answer is asked for every 5 s.
 LIVE_STREAMS_MAX = 1_000
 # Answers that one stream follows: a page of the web interface looks at some four.
@@ -377,6 +499,21 @@ SAMPLES_OF_ONE_MIN = 2
 SAMPLED_PER_TURN = 128
 # Samples of a number that one request may ask for, as RabbitMQ; a page with 500 queues asks often.
 SAMPLES_SHOWN_MAX = 500
+
+# --- reading with Arrow -------------------------------------------------------------------------
+# Answers in rows of Arrow that are made at once: each has a chunk, or some rows, in memory, and takes a part
+# of each turn of the loop.
+ARROW_READERS_MAX = 32
+# What a batch of rows takes in memory beside its bodies, about: a chunk mostly makes one.
+ARROW_BATCH_SIZE_MAX = 4_194_304
+# Messages unlike all others that are decoded in one turn, all properties of each: a millisecond.
+ARROW_SHAPES_PER_TURN = 128
+# And what is remembered of them for the next batch.
+ARROW_SHAPES_SIZE_MAX = 4_194_304
+# Messages of a queue that are gathered in one turn: as long as it takes to decode those.
+ARROW_BROWSED_PER_TURN = 256
+# How long a client may take nothing before its answer ends: others wait for its place.
+ARROW_STALLED_S_MAX = 60
 
 # Redrives, moves and undos that run at once: each takes a part of a turn of the loop.
 JOBS_RUNNING_MAX = 16

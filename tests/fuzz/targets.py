@@ -4,6 +4,7 @@ A target returns quietly for whatever is fine, our own refusals included; any ot
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tests.fuzz.broker import frame
@@ -12,8 +13,15 @@ from tests.fuzz.sessions import check_session, session_seeds
 from warren.errors import AmqpError, CommandInvalid, FrameError
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE
 from warren.wire import methods
+from warren.wire.amqp1 import data_head
 from warren.wire.frames import FrameReader
 from warren.wire.properties import BasicProperties, PropertyScan
+from warren.wire.streams import commands
+from warren.wire.streams.codes import Malformed, OffsetType
+from warren.wire.streams.commands import decode as decode_command
+from warren.wire.streams.conversion import Converter, write_head
+from warren.wire.streams.fields import Offset, Version
+from warren.wire.streams.publishing import Batch, Publication, decode_publish, encode_publish
 from warren.wire.table import Timestamp, UInt32, check_table, decode_table, encode_table
 
 SAMPLES = [
@@ -71,6 +79,40 @@ def check_frames(data: bytes) -> None:
     assert read_frames(pieces) == read_frames([octets])
 
 
+def check_stream_frames(data: bytes) -> None:
+    """A command that is understood is written again as it was read, and what is published is kept whole."""
+    for frame_of in (check_stream_command, check_stream_publish):
+        with suppress(Malformed):
+            frame_of(data)
+
+
+def check_stream_command(data: bytes) -> None:
+    command, correlation = decode_command(data)
+    again = command.encode(correlation)[4:]
+    assert decode_command(again) == (command, correlation)
+
+
+def check_stream_publish(data: bytes) -> None:
+    for _, entry in decode_publish(data).entries:
+        messages = entry.messages() if isinstance(entry, Batch) and entry.is_readable else []
+        for message in [entry] if isinstance(entry, bytes) else messages:
+            check_amqp_1(message)
+
+
+def check_amqp_1(data: bytes) -> None:
+    """An AMQP 1.0 message is taken apart, or is a body as it is; put together, it is the same once more."""
+    octets = put_together(data)
+    assert put_together(octets) == octets
+
+
+def put_together(data: bytes) -> bytes:
+    head, begin, end, is_data = Converter().take_apart(data)
+    body = data[begin:end]
+    properties = BasicProperties.decode_list(head.property_list)
+    octets = write_head(properties, head.exchange, head.routing_key, is_kept=True)
+    return octets + (data_head(len(body)) if is_data else b"") + body
+
+
 def read_frames(pieces: list[bytes]) -> list[object]:
     """The frames in `pieces`, and the refusal that ends them: zeros, which complete any frame, end none."""
     reader = FrameReader()
@@ -125,10 +167,28 @@ def frame_seeds() -> list[bytes]:
     return [bytes((step,)) + b"".join(publish) for step in (0, 6, 31)]
 
 
+def stream_seeds() -> list[bytes]:
+    entries: list[tuple[int, bytes | Batch]] = [(1, amqp_1_seeds()[0]), (2, Batch(0, 1, 5, b"\0\0\0\1x"))]
+    asked = [
+        commands.PeerProperties({"product": "x"}),
+        commands.Subscribe(1, "s", Offset(OffsetType.OFFSET, 5), 10, {"name": "n"}),
+        commands.Metadata(("a", "b")),
+        commands.ExchangeCommandVersions((Version(1, 1, 1),)),
+    ]
+    return [each.encode(1)[4:] for each in asked] + [encode_publish(Publication(1, entries))]
+
+
+def amqp_1_seeds() -> list[bytes]:
+    properties = BasicProperties(headers=SAMPLES[1], message_id="1", type="t", priority=4, timestamp=3)
+    return [data_head(3) + b"abc", write_head(properties, "e", "k", is_kept=False) + data_head(3) + b"abc"]
+
+
 def targets() -> Iterator[tuple[str, Target]]:
     """Every target there is, by name."""
     yield "table", Target(check=check_tables, seeds=table_seeds)
     yield "properties", Target(check=check_properties, seeds=property_seeds)
     yield "methods", Target(check=check_methods, seeds=method_seeds)
     yield "frames", Target(check=check_frames, seeds=frame_seeds)
+    yield "streams", Target(check=check_stream_frames, seeds=stream_seeds)
+    yield "amqp1", Target(check=check_amqp_1, seeds=amqp_1_seeds)
     yield "sessions", Target(check=check_session, seeds=session_seeds)

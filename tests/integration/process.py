@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_READY = re.compile(r"(?P<protocol>amqp/ssl|amqp|http/prometheus|http) \S+:(?P<port>\d+)")
+_READY = re.compile(r"(?P<protocol>amqp/ssl|amqp|http/prometheus|http|stream) \S+:(?P<port>\d+)")
 STOP_TIMEOUT_S = 15
 
 
@@ -18,7 +18,7 @@ class Broker:
 
     def __init__(self, arguments: list[str], environment: dict[str, str]) -> None:
         # What is given twice counts as given last.
-        free = ["--port", "0", "--management-port", "0", "--prometheus-port", "0"]
+        free = ["--port", "0", "--management-port", "0", "--prometheus-port", "0", "--stream-port", "0"]
         command = [sys.executable, "-m", "warren.cli.main", "serve", "--host", "127.0.0.1", *free, *arguments]
         self.process = subprocess.Popen(
             command,

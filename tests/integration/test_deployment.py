@@ -36,5 +36,5 @@ def test_the_unit_gives_the_broker_no_more_than_it_needs(tmp_path: Path) -> None
 
 def test_the_settings_that_come_with_it_are_taken() -> None:
     with broker(config=SYSTEMD / "warren.conf") as started:
-        assert set(started.ports) == {"amqp", "http", "http/prometheus"}
+        assert set(started.ports) == {"amqp", "http", "http/prometheus", "stream"}
         assert not [line for line in started.lines if "[warning]" in line]

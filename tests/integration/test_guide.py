@@ -25,7 +25,8 @@ COMMAND_S_MAX = 60
 # What the pages say, and what a test on a shared machine must use instead.
 HTTP = "15672"
 METRICS = "15692"
-PORTS = (HTTP, METRICS, "5672", "5671")
+STREAMS = "5552"
+PORTS = (HTTP, METRICS, STREAMS, "5672", "5671")
 # A slow machine does not get through all that `warren perf` may have on its way.
 LOAD = ("--duration 1 ", "--duration 1 --in-flight-max 1000 ")
 # The pages' programs leave the port to the client's default, which is where `warren serve` listens.
@@ -72,6 +73,7 @@ class Reader:
             with (self._folder / arguments[-1]).open("a") as file:
                 file.write(f"listeners.tcp.default = {self._ports['5672']}\n")
         arguments += ["--management-port", self._ports[HTTP], "--prometheus-port", self._ports[METRICS]]
+        arguments += ["--stream-port", self._ports[STREAMS]]
         self._broker = start_warren(self._folder, int(self._ports["5672"]), *arguments)
         for port in (HTTP, METRICS):
             wait_until_listening(self._broker.process, int(self._ports[port]), self._broker.log)

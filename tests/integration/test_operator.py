@@ -1,8 +1,13 @@
 """Every command that asks a broker, under its own name and under the one that rabbitmqctl has for it."""
 
 import json
+import os
+import re
+import shutil
 import ssl
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -17,6 +22,7 @@ from tests.integration.process import Broker, broker
 
 from warren.cli.main import main
 from warren.cli.operator.command import Command
+from warren.cli.operator.explained import EXPLAINED
 from warren.cli.operator.groups import COMMANDS
 
 
@@ -207,12 +213,37 @@ CASES = (
     Case("health certificates", ("--within", "2", "--unit", "weeks"), "within 2 weeks"),
     Case("health running", (), "it runs"),
     Case("health alive", (), "a message got through"),
+    Case("users authenticate", ("$", "secret"), "may log in from here; tags: none", (USER,)),
+    Case("users authenticate", ("$",), "may log in", (USER,), typed="secret\n"),
+    Case("users authenticate", ("$", "wrong"), "lets nobody in", (USER,), status=1),
+    Case("nodes limit-memory", ("0.5",), "publishers wait above"),
+    Case("nodes limit-memory", ("absolute", "2GB"), "memory: publishers wait above 2000000000 octets"),
+    Case("nodes limit-memory", ("absolute", "much"), "must be a size", status=1),
+    Case("nodes limit-memory", ("half",), "a share is a number", status=2),
+    Case("nodes limit-memory", ("mem_relative", "1"), "the limit is VALUE or absolute VALUE", status=2),
+    Case("nodes limit-disk", ("60MB",), "disk: publishers wait below 60000000 octets"),
+    Case("nodes limit-disk", ("mem_relative", "0.01"), "publishers wait below"),
+    Case("nodes limits", (), "memory"),
+    Case("nodes memory", (), "total"),
+    Case("nodes listeners", (), "127.0.0.1"),
+    Case("nodes version", (), "rabbitmq_version"),
+    Case("nodes alarms", (), "no alarms"),
+    Case("nodes await", ("--within", "5"), "the broker is there"),
+    Case("nodes attempts", (), "auth_attempts_failed"),
+    Case("nodes forget-attempts", (), "counted from zero"),
+    Case("nodes settings", (), "vm_memory_high_watermark.relative"),
+    Case("log show", (), "<standard error>"),
+    Case("log level", ("debug",), "everything from debug on"),
+    Case("log level", ("info", "--category", "connection"), "connection from info on"),
+    Case("log level", ("info", "--category", "nothing"), "no such category", status=1),
+    Case("log rotate", (), "begun anew"),
 )
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Broker]:
-    with broker() as started:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    folder = tmp_path_factory.mktemp("operated")
+    with broker("--data-dir", str(folder / "data"), WARREN_LOG_FILE=str(folder / "warren.log")) as started:
         yield started
 
 
@@ -456,3 +487,45 @@ def test_names_are_completed(operator: Operator, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("COMP_CWORD", "3")
     result = CliRunner().invoke(main, [], prog_name="warren", complete_var="_WARREN_COMPLETE")
     assert result.output.split() == ["plain,completed-1"]
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_a_name_that_does_nothing_here_says_why(name: str) -> None:
+    result = CliRunner().invoke(main, [name, "whatever", "--it", "takes"], prog_name="warren")
+    assert result.exit_code == 1
+    assert result.stderr == f"warren: {name}: {EXPLAINED[name]}\n"
+
+
+@pytest.mark.parametrize("tool", ["rabbitmqctl", "rabbitmq-diagnostics"])
+def test_every_name_of_rabbitmqs_tools_is_known(tool: str) -> None:
+    program = shutil.which(tool, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if program is None:
+        pytest.skip("rabbitmq-server is not installed")
+    said = subprocess.run([program, "help"], capture_output=True, text=True, timeout=60, check=False).stdout
+    names = re.findall(r"^   ([a-z_0-9]+) ", said, re.MULTILINE)
+    assert len(names) > 50
+    assert [name for name in names if name not in main.commands] == []
+
+
+def test_a_limit_holds_at_once_and_until_it_is_set_again(operator: Operator) -> None:
+    operator.gets("nodes", "limit-memory", "absolute", "1MB")
+    assert "memory" in operator.gets("nodes", "alarms")
+    assert operator.asks("health", "alarms").exit_code == 6
+    operator.gets("nodes", "limit-memory", "0.9")
+    assert operator.gets("nodes", "alarms") == "no alarms\n"
+
+
+def test_settings_are_shown_with_their_places_and_without_secrets(operator: Operator) -> None:
+    rows = {row["key"]: row for row in json.loads(operator.gets("environment", "--json"))}
+    assert rows["log.file"]["origin"] == "WARREN_LOG_FILE"
+    assert rows["heartbeat"] == {"key": "heartbeat", "value": "60", "origin": "default"}
+    assert rows["default_pass"]["value"] == "********"
+
+
+def test_who_changed_a_limit_stands_in_the_log(operator: Operator) -> None:
+    operator.gets("nodes", "limit-disk", "50MB")
+    file = json.loads(operator.gets("log_location", "--json"))["file"]
+    until = time.monotonic() + 20
+    # A thread of its own writes the log.
+    while "user 'guest': disk limit set to 47 MiB" not in Path(file).read_text():
+        assert time.monotonic() < until

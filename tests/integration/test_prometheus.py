@@ -1,5 +1,6 @@
 """What Prometheus reads: RabbitMQ's names and labels, and numbers that are true."""
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,7 +108,8 @@ def test_the_numbers_are_those_of_what_was_done(node: Broker, path: str) -> None
         "connections": 1, "channels": 1, "queues": 2, "queue_messages_ready": 5, "queue_messages_unacked": 1,
         "queue_messages": 6, "queue_messages_ready_bytes": 40, "queue_messages_persistent": 6,
         "queue_messages_published_total": 9, "channel_messages_published_total": 12,
-        "channel_messages_confirmed_total": 12, "channel_messages_unroutable_dropped_total": 3,
+        "channel_messages_confirmed_total": 12, "global_messages_received_confirm_total": 12,
+        "channel_messages_unroutable_dropped_total": 3,
         "channel_get_ack_total": 3, "channel_get_total": 1, "channel_get_empty_total": 1,
         "global_messages_received_total": 12, "global_messages_routed_total": 9,
         "global_messages_delivered_total": 4, "global_messages_acknowledged_total": 1,
@@ -132,10 +134,49 @@ def test_the_detailed_endpoint_has_what_is_asked_for_and_nothing_else(node: Brok
         "rabbitmq_detailed_queue_messages_unacked",
         "rabbitmq_detailed_queue_messages",
         "rabbitmq_detailed_queue_consumers",
+        # These two are in every answer, as RabbitMQ's.
+        "rabbitmq_build_info",
+        "rabbitmq_identity_info",
     }
     path = "/metrics/detailed?family=queue_coarse_metrics&vhost=none"
     assert scraped(node, path).get("rabbitmq_detailed_queue_messages") is None
     assert not [name for name in scraped(node, "/metrics/detailed") if name.startswith("rabbitmq_detailed")]
+
+
+def test_the_age_of_what_comes_next_is_told_by_queue_and_not_summed_up(node: Broker, channel: Any) -> None:
+    channel.queue_declare("dated")
+    channel.basic_publish("", "dated", b"", pika.BasicProperties(timestamp=77))
+    heads = scraped(node, "/metrics/per-object")["rabbitmq_queue_head_message_timestamp"]
+    assert heads['vhost="/",queue="dated"'] == 77
+    assert math.isnan(heads['vhost="/",queue="work"'])
+    assert "rabbitmq_queue_head_message_timestamp" not in scraped(node)
+    assert (
+        b"# TYPE rabbitmq_queue_head_message_timestamp gauge\n" in get(node, "/metrics", "http/prometheus")[1]
+    )
+    channel.queue_delete("dated")
+
+
+def test_what_is_the_same_on_every_node_is_told_by_the_detailed_endpoint(node: Broker, channel: Any) -> None:
+    channel.exchange_declare("bound", "topic")
+    channel.queue_bind("work", "bound", "a.#")
+    channel.queue_bind("work", "bound", "b.#")
+    path = "/metrics/detailed?family=vhost_status&family=exchange_bindings&family=exchange_names"
+    found = scraped(node, path)
+    assert found["rabbitmq_cluster_vhost_status"] == {'vhost="/"': 1}
+    about = 'vhost="/",exchange="bound",type="topic"'
+    assert found["rabbitmq_cluster_exchange_bindings"][about] == 2
+    assert found["rabbitmq_cluster_exchange_name"][about] == 1
+    assert 'vhost="/",exchange="",type="direct"' not in found["rabbitmq_cluster_exchange_name"]
+    assert not [name for name in scraped(node, path + "&vhost=none") if name.startswith("rabbitmq_cluster_")]
+    channel.exchange_delete("bound")
+
+
+def test_what_was_read_and_written_of_all_queues_is_told_together(node: Broker) -> None:
+    found = scraped(node)
+    assert found["rabbitmq_queue_disk_writes_total"] == found["rabbitmq_msg_store_write_total"]
+    assert found["rabbitmq_queue_disk_writes_total"][""] > 0
+    assert found["rabbitmq_queue_disk_reads_total"] == found["rabbitmq_msg_store_read_total"]
+    assert "rabbitmq_queue_disk_writes_total" not in scraped(node, "/metrics/per-object")
 
 
 def test_a_scrape_tells_of_those_before(node: Broker) -> None:

@@ -36,7 +36,7 @@ def get(port: int, path: str, credentials: str | None = "guest:guest") -> tuple[
 
 def test_it_says_where_it_listens_and_serves_there() -> None:
     with broker() as started:
-        assert set(started.ports) == {"amqp", "http", "http/prometheus"}
+        assert set(started.ports) == {"amqp", "stream", "http", "http/prometheus"}
         connection = connect(started.port)
         channel = connection.channel()
         name = channel.queue_declare("").method.queue

@@ -26,7 +26,9 @@ from warren.metadata.commands import (
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
+    EndLease,
     ForgetTransient,
+    GrantLease,
     Meta,
     Outcome,
     PauseQueue,
@@ -34,12 +36,14 @@ from warren.metadata.commands import (
     PutVhost,
     RemoveUser,
     RemoveVhost,
+    RenewLease,
     Reply,
     SetPermissions,
     SetPolicy,
     Unbind,
 )
 from warren.metadata.definitions import exported
+from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
 from warren.store.disk import Create, Sync, Write
 
@@ -218,9 +222,27 @@ def described(metadata: Metadata) -> dict[str, object]:
         for section, entries in document.items()
         if isinstance(entries, list)
     }
-    return found | {
-        f"paused in {name}": sorted(vhost.topology.paused) for name, vhost in metadata.vhosts.by_name.items()
-    }
+    return (
+        found
+        | {
+            f"paused in {name}": sorted(vhost.topology.paused)
+            for name, vhost in metadata.vhosts.by_name.items()
+        }
+        | {
+            f"leases in {name}": [
+                lease
+                for lease in vhost.topology.leases.by_id.values()
+                if vhost.topology.queues[lease.queue].is_surviving
+            ]
+            for name, vhost in metadata.vhosts.by_name.items()
+        }
+    )
+
+
+def lease(id: str, queue: str) -> LeaseRecord:
+    return LeaseRecord(
+        id=id, queue=queue, user="u", key=id, places=(0, 2), messages=2, octets=9, granted_at=1, expires_at=5
+    )
 
 
 def any_command(chance: random.Random) -> Command:
@@ -259,6 +281,9 @@ def any_command(chance: random.Random) -> Command:
         DeleteQueue(vhost=vhost, name=one),
         DeleteQueue(vhost=vhost, name=one),
         *[PauseQueue(vhost=vhost, name=one, is_paused=chance.random() < 0.6)] * 3,
+        *[GrantLease(vhost=vhost, lease=lease(chance.choice("123"), queue=one))] * 3,
+        RenewLease(vhost=vhost, id=chance.choice("123"), expires_at=chance.randrange(9)),
+        EndLease(vhost=vhost, id=chance.choice("123"), state=chance.choice(list(LeaseState)[1:])),
         DeleteExclusiveQueues(vhost=vhost, owner="c", count_max=2),
         DeleteExchange(vhost=vhost, name=one, if_unused=chance.random() < 0.5),
     ]

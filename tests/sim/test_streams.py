@@ -17,6 +17,7 @@ from warren.model.message import HAS_HEADERS, Message, encode_address
 from warren.store.disk import Create, Sync, Write
 from warren.store.message_store import StorePort
 from warren.store.segment import SegmentError
+from warren.store.streams import cache as cache_module
 from warren.store.streams import log as log_module
 from warren.store.streams import scan as scan_module
 from warren.store.streams import segment as segment_module
@@ -33,7 +34,7 @@ LISTS = (b"\0\0", b"\x20\0\0\0\0\x05\x01aS\0\0", b"\x10\0\x02")
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches have several chunks, and reads several blocks."""
     monkeypatch.setattr(log_module, "STREAM_CHUNK_SIZE", 400)
-    monkeypatch.setattr(log_module, "STREAM_CACHE_SIZE", 1_000)
+    monkeypatch.setattr(cache_module, "STREAM_CACHE_SIZE", 1_000)
     monkeypatch.setattr(log_module, "STREAM_AHEAD_SIZE", 1_024)
     monkeypatch.setattr(segment_module, "STREAM_INDEX_STEP", 700)
     monkeypatch.setattr(scan_module, "STREAM_BLOCK_SIZE", 500)
@@ -96,6 +97,9 @@ class Run:
         self.appended: dict[int, dict[int, tuple[bytes, int]]] = {number: {} for number in STREAMS}
         # The first offset that may still be there.
         self.first = dict.fromkeys(STREAMS, 0)
+        # Stream -> offset -> sequence of producer "p"; and the offsets that consumer "c" has stored.
+        self.produced: dict[int, dict[int, int]] = {number: {} for number in STREAMS}
+        self.stored: dict[int, list[int]] = {number: [] for number in STREAMS}
         self.open()
 
     def open(self) -> None:
@@ -124,8 +128,10 @@ class Run:
             self.trim()
         elif choice < 0.78:
             self.disk.fault = (self.chance.choice([Write, Sync, Create]), errno.ENOSPC)
-        elif choice < 0.88:
+        elif choice < 0.84:
             self.read_some()
+        elif choice < 0.88:
+            self.store_offset()
         else:
             self.disk.advance(self.chance.randrange(1, 6))
         if self.port.is_dirty and self.chance.random() < 0.7:
@@ -134,17 +140,32 @@ class Run:
 
     def publish(self) -> None:
         number = self.chance.choice(STREAMS)
-        log = self.log(number)
         for _ in range(self.chance.choice([1, 1, 2, 30])):
             self.sequence += 1
             body = self.chance.randbytes(self.chance.choice([0, 1, 20, 200]))
             address = encode_address("", self.chance.choice(["s", "t"]))
             message = Message(address, self.chance.choice(LISTS), body + b"\xce", self.now)
             message.flags = HAS_HEADERS if message.property_list is LISTS[1] else 0
-            offset = self.store.append(log, message)
+            offset = self.append(number, message)
             assert offset not in self.appended[number]
             self.appended[number][offset] = (message.content, self.sequence)
             self.store.confirm(self.told, self.sequence)
+
+    def append(self, number: int, message: Message) -> int:
+        """Publish, now and then as a producer that sends some of it twice."""
+        log = self.log(number)
+        if self.chance.random() < 0.5:
+            return self.store.append(log, message)
+        offset = log.next
+        assert self.store.append_as(log, message, "p", self.sequence)
+        assert not self.store.append_as(log, message, "p", self.chance.randrange(self.sequence + 1))
+        self.produced[number][offset] = self.sequence
+        return offset
+
+    def store_offset(self) -> None:
+        number = self.chance.choice(STREAMS)
+        self.stored[number].append(self.chance.randrange(1_000))
+        self.store.store_offset(self.log(number), "c", self.stored[number][-1])
 
     def trim(self) -> None:
         number = self.chance.choice(STREAMS)
@@ -184,6 +205,10 @@ class Run:
             assert offset == log.committed == log.next
             for lost in [place for place in appended if place >= offset]:
                 del appended[lost]
+                self.produced[number].pop(lost, None)
+            # What a producer is told is what is there, not more and not less.
+            assert log.sequence_of("p") == max(self.produced[number].values(), default=None)
+            assert log.stored_offset("c") in [None, *self.stored[number]]
         assert not self.reported
 
 

@@ -10,6 +10,11 @@ from pathlib import Path
 from tests.tidy.sources import SOURCE, Function, files, is_generated, modules, place, report, text, tree
 
 CALLED_BY_ASYNCIO = {*dir(asyncio.Protocol), *dir(asyncio.BufferedProtocol)}
+# Methods that Spark looks for on a source and on its reader.
+CALLED_BY_SPARK = {
+    "getDefaultReadLimit", "initialOffset", "prepareForTriggerAvailableNow", "reportLatestOffset",
+    "streamReader", "streamWriter",
+}  # fmt: skip
 WORD = re.compile(r"\w+")
 # A table of the specification, kept whole.
 WHOLE = SOURCE / "warren" / "errors.py"
@@ -33,7 +38,9 @@ def test_every_public_function_and_class_of_the_broker_is_named_somewhere_else()
         for path in modules("src")
         if path != WHOLE and not is_generated(path)
         for node in _definitions(tree(path))
-        if not node.name.startswith("_") and not node.decorator_list and node.name not in CALLED_BY_ASYNCIO
+        if not node.name.startswith("_")
+        and not node.decorator_list
+        and node.name not in CALLED_BY_ASYNCIO | CALLED_BY_SPARK
         if _words()[node.name] < 2
     ]
     assert not found, report(found)

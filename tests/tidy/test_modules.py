@@ -11,6 +11,13 @@ from tests.tidy.sources import ROOT, SOURCE, files, modules, place, report, text
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 # Built for this interpreter or by it: belongs into build/ and the environments only.
 BUILT = {".so", ".c", ".pyd", ".pyx", ".html"}
+# The version stands in the one, and Spark looks for its source in the other.
+EXPORTING = {SOURCE / "warren", SOURCE / "pyspark_warren"}
+# Where unit tests are, and what they mirror: what needs Spark is tested in an environment of its own.
+MIRRORS = {
+    ROOT / "tests" / "unit": SOURCE / "warren",
+    ROOT / "tests" / "spark" / "unit": SOURCE / "pyspark_warren",
+}
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
@@ -39,7 +46,7 @@ def test_a_package_holds_its_docstring_and_nothing_else() -> None:
     found = [
         place(path)
         for path in modules("src")
-        if path.name == "__init__.py" and path.parent != SOURCE / "warren" and len(tree(path).body) != 1
+        if path.name == "__init__.py" and path.parent not in EXPORTING and len(tree(path).body) != 1
     ]
     version = tree(SOURCE / "warren" / "__init__.py").body[1:]
     assert not found, report(found)
@@ -78,17 +85,18 @@ def test_nothing_compiled_lies_among_the_sources() -> None:
 def test_every_unit_test_mirrors_a_module() -> None:
     found = [
         f"{place(path)}: there is no {place(module)}"
-        for path in modules("tests/unit")
-        if path.name.startswith("test_") and not (module := _mirrored(path)).exists()
+        for folder in MIRRORS
+        for path in modules(str(folder.relative_to(ROOT)))
+        if path.name.startswith("test_") and not (module := _mirrored(path, folder)).exists()
     ]
     assert not found, report(found)
 
 
-def _mirrored(test: Path) -> Path:
+def _mirrored(test: Path, folder: Path) -> Path:
     """The module that a unit test is about; a second word group after `__` names one aspect of it."""
-    inside = test.relative_to(ROOT / "tests" / "unit")
+    inside = test.relative_to(folder)
     stem = test.stem.removeprefix("test_").split("__")[0]
-    return SOURCE / "warren" / inside.parent / f"{stem}.py"
+    return MIRRORS[folder] / inside.parent / f"{stem}.py"
 
 
 def test_standard_library_names_are_not_shadowed_at_the_top() -> None:

@@ -10,6 +10,7 @@ from tests.tidy.sources import ROOT, files, place, report, text
 REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+LISTS = ("build", "runtime", "test", "lint", "spark")
 FRAGMENT = re.compile(r"[a-z0-9][a-z0-9-]*\.(?:added|changed|fixed|removed|security)\.md")
 
 
@@ -24,7 +25,7 @@ def test_help_lists_every_command() -> None:
 
 
 def test_every_package_is_pinned_once() -> None:
-    pins = [pin for name in ("build", "runtime", "test", "lint") for pin in _pins(name)]
+    pins = [pin for name in LISTS for pin in _pins(name)]
     assert all("==" in pin for pin in pins), pins
     names = [_canonical(pin) for pin in pins]
     assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
@@ -35,19 +36,14 @@ def test_every_package_that_pyproject_names_is_pinned() -> None:
     runtime = {_canonical(line) for line in project["project"]["dependencies"]}
     extras = project["project"]["optional-dependencies"]["dev"]
     build = {_canonical(line) for line in project["build-system"]["requires"]}
-    everything = {_canonical(pin) for name in ("build", "runtime", "test", "lint") for pin in _pins(name)}
+    everything = {_canonical(pin) for name in LISTS for pin in _pins(name)}
     assert runtime <= {_canonical(pin) for pin in _pins("runtime")}
     assert build == {_canonical(pin) for pin in _pins("build")}
     assert {_canonical(line) for line in extras} <= everything
 
 
 def test_no_list_of_packages_names_a_host() -> None:
-    found = [
-        line
-        for name in ("build", "runtime", "test", "lint")
-        for line in _pins(name)
-        if "/" in line or "-i" in line.split()
-    ]
+    found = [line for name in LISTS for line in _pins(name) if "/" in line or "-i" in line.split()]
     assert not found, report(found)
 
 

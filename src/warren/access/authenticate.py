@@ -1,7 +1,8 @@
 """Who someone is: a name and a password, a token or a certificate, asked of each backend in order.
 
 Every refusal of credentials has one text, and takes as long whatever is wrong: neither tells which users
-exist. Who fails too often waits before the next attempt is looked at.
+exist. Who fails too often waits before the next attempt is looked at. A directory that does not answer lets
+nobody in, and that is not held against them.
 """
 
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from warren.access.directory import Directory, DirectoryRefused, DirectoryUnavailable
 from warren.access.grants import Bearer
 from warren.access.mechanisms import AMQPLAIN, EXTERNAL, PLAIN, READERS
 from warren.access.penalties import Penalties, PenaltySettings
@@ -41,6 +43,7 @@ class Source(Enum):
 
     INTERNAL = "internal"
     OAUTH2 = "oauth2"
+    LDAP = "ldap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class AuthenticationWorld(VerificationWorld):
     report: Callable[[str], None]
     # Reads tokens, if a backend wants any.
     tokens: Tokens | None = None
+    # Knows people, if a backend wants any.
+    directory: Directory | None = None
 
 
 class Authenticator:
@@ -133,7 +138,11 @@ class Authenticator:
             raise refusal(mechanism, name)
         if wait_ms:
             await self._world.wait(wait_ms)
-        user = await self._found(name, password)
+        try:
+            user = await self._found(name, password)
+        except DirectoryUnavailable as error:
+            self._world.report(f"nobody says who {name!r} is: {error}")
+            return None
         now = self._world.now()
         if user is not None:
             self._penalties.succeeded(peer.host, name, now)
@@ -142,13 +151,18 @@ class Authenticator:
         return user
 
     async def _found(self, name: str, password: str) -> User | None:
-        """Whom the first backend knows that knows anybody."""
+        """Whom the first backend knows that knows anybody; DirectoryUnavailable if one could not say."""
+        unavailable: DirectoryUnavailable | None = None
         backends = self._settings.backends
         if is_like_token(password):
             # Nobody's password: it need not be compared with one first, which takes long.
             backends = tuple(sorted(backends, key=lambda backend: backend.authentication is Source.INTERNAL))
         for backend in backends:
-            user = await self._known_to(backend.authentication, name, password)
+            try:
+                user = await self._known_to(backend.authentication, name, password)
+            except DirectoryUnavailable as error:
+                unavailable = error
+                continue
             if user is None:
                 continue
             if backend.authorization is backend.authentication:
@@ -157,6 +171,8 @@ class Authenticator:
             known = self._metadata.users.by_name.get(user.name)
             if known is not None:
                 return known
+        if unavailable is not None:
+            raise unavailable
         return None
 
     async def _known_to(self, source: Source, name: str, password: str) -> User | None:
@@ -166,6 +182,19 @@ class Authenticator:
                 return self._metadata.users.by_name.get(name) if is_right else None
             case Source.OAUTH2:
                 return await self._bearer(password, name)
+            case Source.LDAP:
+                return await self._directory_user(name, password)
+
+    async def _directory_user(self, name: str, password: str) -> User | None:
+        directory = self._world.directory
+        if directory is None or (self._world.tokens is not None and is_like_token(password)):
+            # A token is for no directory to see.
+            return None
+        try:
+            return await directory.user_of(name, password)
+        except DirectoryRefused as error:
+            self._world.report(f"LDAP does not let {name!r} in: {error}")
+            return None
 
     async def _bearer(self, token: str, name: str) -> Bearer | None:
         tokens = self._world.tokens

@@ -1,4 +1,4 @@
-"""Where what somebody may do is written: in the metadata, or in the token with which they came."""
+"""Where what somebody may do is written: in the metadata, in the token with which they came, or elsewhere."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -77,7 +77,14 @@ class TokenGrants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bearer(User):
+class Visitor(User):
+    """A user whom the metadata does not know: what they may do came with their login."""
+
+    grants: Grants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearer(Visitor):
     """A user of whom a token says all that there is to know."""
 
     grants: TokenGrants
@@ -105,4 +112,4 @@ def is_ended(user: User, now: int) -> bool:
 
 def grants_of(metadata: Metadata, user: User) -> Grants:
     """What `user` may do."""
-    return user.grants if isinstance(user, Bearer) else UserGrants(metadata.permissions, user.name)
+    return user.grants if isinstance(user, Visitor) else UserGrants(metadata.permissions, user.name)

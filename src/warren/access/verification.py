@@ -9,17 +9,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import blake2b
-from hmac import compare_digest
 from typing import Protocol
 
 from warren.access.passwords import ARGON2ID, SALT_SIZE, hash_password, is_password, is_quick
+from warren.access.remembered import KEY_SIZE, Remembered
 from warren.access.waiting import Answer
-from warren.limits import PASSWORD_REMEMBERED_MS, PASSWORDS_REMEMBERED_MAX
+from warren.limits import PASSWORD_REMEMBERED_MS
 from warren.metadata.machine import Metadata
 from warren.metadata.users import PasswordHash
-
-_KEY_SIZE = 32
 
 
 class Labour(Protocol):
@@ -40,16 +37,15 @@ class VerificationWorld:
 class Verification:
     """Of the users of one node."""
 
-    __slots__ = ("_decoy", "_key", "_metadata", "_remembered", "_under_way", "_world")
+    __slots__ = ("_decoy", "_metadata", "_remembered", "_under_way", "_world")
 
     def __init__(self, metadata: Metadata, world: VerificationWorld) -> None:
         self._metadata = metadata
         self._world = world
-        self._key = world.random_octets(_KEY_SIZE)
         # Compared with in place of what an unknown user does not have.
         self._decoy = hash_password("", world.random_octets(SALT_SIZE), ARGON2ID)
-        # By user, the one used longest ago first: what was right, and until when it is remembered (ms).
-        self._remembered: dict[str, tuple[bytes, int]] = {}
+        # What was right.
+        self._remembered: Remembered[bool] = Remembered(world.random_octets(KEY_SIZE), PASSWORD_REMEMBERED_MS)
         # What is being looked at, by its digest: whoever asks the same has the same answer.
         self._under_way: dict[bytes, Answer[bool]] = {}
 
@@ -57,7 +53,7 @@ class Verification:
         """True if `name` is a user and `password` its password; a blank one is nobody's."""
         stored = self._stored(name)
         digest = self._digest(name, password, stored)
-        if self._is_remembered(name, digest):
+        if self._remembered.get(name, digest, self._world.now()):
             return True
         if password and stored is not None and is_quick(stored) and is_password(password, stored):
             return True
@@ -65,7 +61,7 @@ class Verification:
         # Meanwhile the user may have another password, or be gone.
         if not (is_right and password and stored is not None and self._stored(name) == stored):
             return False
-        self._remember(name, digest)
+        self._remembered.put(name, digest, True, self._world.now())
         return True
 
     def _looked_at(self, digest: bytes, password: str, stored: PasswordHash) -> Answer[bool]:
@@ -85,23 +81,4 @@ class Verification:
         return None if user is None else user.password
 
     def _digest(self, name: str, password: str, stored: PasswordHash | None) -> bytes:
-        digest = blake2b(key=self._key, digest_size=32)
-        for part in (name.encode("utf-8", "surrogateescape"), stored.octets if stored is not None else b""):
-            digest.update(len(part).to_bytes(4, "big") + part)
-        digest.update(password.encode("utf-8", "surrogateescape"))
-        return digest.digest()
-
-    def _is_remembered(self, name: str, digest: bytes) -> bool:
-        remembered = self._remembered.get(name)
-        if remembered is None:
-            return False
-        if self._world.now() >= remembered[1]:
-            del self._remembered[name]
-            return False
-        return compare_digest(remembered[0], digest)
-
-    def _remember(self, name: str, digest: bytes) -> None:
-        self._remembered.pop(name, None)
-        if len(self._remembered) >= PASSWORDS_REMEMBERED_MAX:
-            del self._remembered[next(iter(self._remembered))]
-        self._remembered[name] = (digest, self._world.now() + PASSWORD_REMEMBERED_MS)
+        return self._remembered.digest(name, stored.octets if stored is not None else b"", password)

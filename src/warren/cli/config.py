@@ -3,10 +3,13 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import click
 
+from warren.cli.settings import WithFlags, entries, with_settings
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
 from warren.node.shown import Shown, shown
@@ -20,13 +23,18 @@ def config() -> None:
     """What the settings are, and whether a file is right; no broker is asked."""
 
 
-@config.command()
-@click.option("--config", "file", metavar="FILE", default="", help="As of warren serve; or a folder.")
+@config.command(cls=WithFlags)
+@with_settings
 @click.option("--json", "is_json", is_flag=True, help="For programs.")
 @click.option("--changed", is_flag=True, help="Only what is not as it is by default.")
-def show(file: str, *, is_json: bool, changed: bool) -> None:
-    """Print every setting, its value and where that comes from; passwords are not shown."""
-    found = [row for row in shown(_loaded(file)) if row.origin != "default" or not changed]
+def show(*, is_json: bool, changed: bool, **flags: Any) -> None:
+    """Print every setting, its value and where that comes from; passwords are not shown.
+
+    Flags are those of warren serve.
+    """
+    found = [
+        row for row in shown(_loaded(flags["config"] or "", flags)) if row.origin != "default" or not changed
+    ]
     if is_json:
         click.echo(json.dumps([asdict(row) for row in found], indent=2))
         return
@@ -47,9 +55,9 @@ def check(file: str) -> None:
     click.echo(f"{file}: can be used; settings in it: {given}")
 
 
-def _loaded(file: str) -> Config:
+def _loaded(file: str, flags: Mapping[str, Any] | None = None) -> Config:
     try:
-        return load(file, os.environ)
+        return load(file, os.environ, entries(flags) if flags is not None else ())
     except ConfigError as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)

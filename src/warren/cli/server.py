@@ -4,13 +4,15 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import click
 
+from warren.cli.settings import WithFlags, entries, with_settings
 from warren.node import settings
 from warren.node.boot import Node, run
 from warren.node.config import Config, load
-from warren.node.config_file import ConfigError, Entry
+from warren.node.config_file import ConfigError
 from warren.node.logging import Log
 from warren.node.refusal import BootRefused, NodeFailed
 from warren.wire import frames
@@ -18,33 +20,22 @@ from warren.wire import frames
 # 0 is a clean stop; 1 is a refusal to start or to go on, with one line on standard error.
 _REFUSED = 1
 
-_PORT = click.IntRange(0, 65_535)
 
-
-@click.command()
-@click.option("--data-dir", metavar="DIR", help="Where what survives a restart is kept.")
-@click.option("--config", metavar="FILE", help="A rabbitmq.conf or a TOML file.")
-@click.option("--host", metavar="HOST", help="Listen on this address only. [default: every interface]")
-@click.option(
-    "--port",
-    metavar="PORT",
-    type=click.IntRange(0, 65_535),
-    help="For AMQP; 0 takes a free one. [default: 5672]",
-)
-@click.option("--management-port", metavar="PORT", type=_PORT, help="For the HTTP API. [default: 15672]")
-@click.option("--prometheus-port", metavar="PORT", type=_PORT, help="For metrics. [default: 15692]")
-def serve(**flags: str | int | None) -> None:
+@click.command(cls=WithFlags)
+@with_settings
+def serve(**flags: Any) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
-    Every setting of the file can also be given as WARREN_… in the environment: heartbeat is
-    WARREN_HEARTBEAT, listeners.tcp.default is WARREN_LISTENERS_TCP_DEFAULT.
+    Every setting of the file can also be given as WARREN_… in the environment, and as a flag: heartbeat is
+    WARREN_HEARTBEAT and --heartbeat, listeners.tcp.default is WARREN_LISTENERS_TCP_DEFAULT and
+    --listeners-tcp default=5672. A flag wins over the environment, and the environment over the file.
     """
     file = flags["config"] or ""
     log: Log | None = None
     failure = ""
     try:
         check_build(os.environ, frames.__file__)
-        config = load(str(file), os.environ, _entries(flags))
+        config = load(str(file), os.environ, entries(flags))
         log = Log(config)
         run(config, lambda node: _welcome(config, node), log)
     except (ConfigError, BootRefused, NodeFailed) as error:
@@ -82,25 +73,3 @@ def command_name(called: str) -> str:
     if os.path.basename(called) != "warren" or (found and os.path.samefile(found, called)):
         return "warren"
     return called
-
-
-def _entries(flags: dict[str, str | int | None]) -> list[Entry]:
-    """The flags as settings; an address replaces every listener of the file."""
-    entries: list[Entry] = []
-    host, port = flags["host"], flags["port"]
-    if host is not None or port is not None:
-        place = "--port" if host is None else "--host"
-        entries.append(Entry("listeners.tcp", "none", place))
-        address = f"{host or ''}:{5672 if port is None else port}"
-        entries.append(Entry("listeners.tcp.default", address, place))
-    if host is not None:
-        entries.append(Entry("management.tcp.ip", str(host), "--host"))
-        entries.append(Entry("prometheus.tcp.ip", str(host), "--host"))
-    for flag, key in (
-        ("management_port", "management.tcp.port"),
-        ("prometheus_port", "prometheus.tcp.port"),
-        ("data_dir", "data_dir"),
-    ):
-        if flags[flag] is not None:
-            entries.append(Entry(key, str(flags[flag]), f"--{flag.replace('_', '-')}"))
-    return entries

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from warren.metadata import commands
 from warren.metadata.commands import Command, Json, PermissionCommand, VhostCommand
+from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import NO_ARGUMENTS, BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Value, decode_table, encode_table
 
@@ -150,6 +151,33 @@ def _with_arguments(make: Callable[..., R], rows: list[list[Any]], at: int) -> t
     return tuple([make(*row) for row in rows])
 
 
+def _encode_lease(lease: LeaseRecord) -> Json:
+    return [
+        lease.id, lease.queue, lease.user, lease.key, lease.places, lease.messages, lease.octets,
+        lease.granted_at, lease.expires_at, lease.state.value,
+    ]  # fmt: skip
+
+
+def _decode_lease(row: list[Any]) -> LeaseRecord:
+    id, queue, user, key, places, messages, octets, granted_at, expires_at, state = row
+    return LeaseRecord(
+        id=id,
+        queue=queue,
+        user=user,
+        key=key,
+        places=tuple(places),
+        messages=messages,
+        octets=octets,
+        granted_at=granted_at,
+        expires_at=expires_at,
+        state=LeaseState(state),
+    )
+
+
+def _encode_state(state: LeaseState) -> Json:
+    return state.value
+
+
 # What is not a value of JSON, by its type.
 _CODECS: dict[object, tuple[Encode, Decode]] = {
     bytes: (_encode_octets, b64decode),
@@ -158,6 +186,8 @@ _CODECS: dict[object, tuple[Encode, Decode]] = {
     tuple[ExchangeRecord, ...]: (_encode_exchanges, _decode_exchanges),
     tuple[QueueRecord, ...]: (_encode_queues, _decode_queues),
     tuple[BindingRecord, ...]: (_encode_bindings, _decode_bindings),
+    LeaseRecord: (_encode_lease, _decode_lease),
+    LeaseState: (_encode_state, LeaseState),
 }
 _AS_IT_IS: tuple[Encode, Decode] = (_same, _same)
 

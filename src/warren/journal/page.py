@@ -2,7 +2,7 @@
 
     file  │ "WRNMET" │ version u16 │ salt, 8 octets │ checksum u32 │ state │ STATE_END │ batches, zeros …
     state │ BATCH or ENTRY …, which make all that existed; since version 2 many things with one ENTRY,
-          │ since version 3 queues that are paused
+          │ since version 3 queues that are paused, since version 4 leases
     batch │ BATCH │ ENTRY …
 
 Records are those of the message store (`store/record`), with kinds of their own. As there, the salt is random
@@ -17,7 +17,7 @@ from google_crc32c import value as checksum_of
 
 from warren.store.record import checksum_seed, encode
 
-VERSION = 3
+VERSION = 4
 NAME = "metadata"
 # What it is called until it is whole.
 UNFINISHED_NAME = "metadata.new"

@@ -13,6 +13,7 @@ from warren.journal.page import BATCH, ENTRY, STATE_END, encode_head, seed_of
 from warren.limits import JOURNAL_CHUNK_SIZE, JOURNAL_ROWS_MAX
 from warren.metadata.commands import (
     Command,
+    GrantLease,
     PauseQueue,
     PutUser,
     PutVhost,
@@ -24,6 +25,7 @@ from warren.metadata.commands import (
     SetTopicPermissions,
     SetVhostLimits,
 )
+from warren.metadata.leases import LeaseRecord
 from warren.metadata.machine import Metadata
 from warren.metadata.policies import Policies
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
@@ -91,6 +93,7 @@ class _Contents:
     queues: list[QueueRecord]
     bindings: list[BindingRecord]
     paused: list[str]
+    leases: list[LeaseRecord]
 
     @classmethod
     def of(cls, vhost: Vhost) -> "_Contents":
@@ -101,6 +104,7 @@ class _Contents:
             queues=list(topology.queues.values()),
             bindings=list(topology.bindings()),
             paused=list(topology.paused),
+            leases=list(topology.leases.by_id.values()),
         )
 
     def commands(self) -> Iterator[Command]:
@@ -124,6 +128,9 @@ class _Contents:
         for name in self.paused:
             if name in queues:
                 yield PauseQueue(vhost=vhost, name=name)
+        for lease in self.leases:
+            if lease.queue in queues:
+                yield GrantLease(vhost=vhost, lease=lease)
 
 
 def _pieces(rows: Sequence[R]) -> Iterator[tuple[R, ...]]:

@@ -21,12 +21,15 @@ from warren.metadata.commands import (
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
+    EndLease,
+    GrantLease,
     PauseQueue,
     PermissionCommand,
     PutUser,
     PutVhost,
     RemoveUser,
     RemoveVhost,
+    RenewLease,
     SetGlobalParameter,
     SetParameter,
     SetPolicy,
@@ -36,6 +39,7 @@ from warren.metadata.commands import (
     Unbind,
     VhostCommand,
 )
+from warren.metadata.leases import LeaseRecord
 from warren.metadata.machine import Metadata
 from warren.metadata.records import BindingRecord
 from warren.metadata.topology import Topology, binding_of
@@ -69,6 +73,9 @@ _OF_TOPOLOGY = (
     Unbind,
 )
 
+
+# Those about leases, which nothing else goes with.
+LeaseCommand = GrantLease | RenewLease | EndLease
 
 # Those that no binding goes with.
 _LEAVING = (DeclareExchange, DeclareQueue, PauseQueue, Bind)
@@ -106,6 +113,8 @@ class Claims:
 
 def survivors(metadata: Metadata, command: Command) -> list[Command]:
     """What to write so that a restart knows what `command` does to `metadata` as it is now."""
+    if isinstance(command, LeaseCommand):
+        return [command] if _is_of_surviving(metadata, command) else []
     if not isinstance(command, _OF_TOPOLOGY):
         return [command]
     vhost = metadata.vhost(command.vhost)
@@ -169,6 +178,8 @@ def concern(metadata: Metadata, command: Command) -> Concern:
             | Unbind()
         ):
             return _topology_concern(metadata, command)
+        case GrantLease() | RenewLease() | EndLease():
+            return _lease_concern(metadata, command)
         case _:
             return Concern([_EVERYTHING], [])
 
@@ -199,6 +210,33 @@ def _topology_concern(metadata: Metadata, command: TopologyCommand) -> Concern:
     if record is not None and not isinstance(command, _LEAVING):
         changed += [("exchange", vhost, name) for name in _shaken_by(record.topology, command)]
     return Concern(changed, used)
+
+
+def _lease_concern(metadata: Metadata, command: LeaseCommand) -> Concern:
+    lease = _lease_of(metadata, command)
+    used = _used(command)
+    if lease is None:
+        return Concern([], used)
+    vhost = command.vhost
+    used.append(("queue", vhost, lease.queue))
+    return Concern([("lease", vhost, lease.id), ("key", vhost, lease.queue, lease.user, lease.key)], used)
+
+
+def _lease_of(metadata: Metadata, command: LeaseCommand) -> LeaseRecord | None:
+    """What `command` is about."""
+    if isinstance(command, GrantLease):
+        return command.lease
+    vhost = metadata.vhost(command.vhost)
+    return None if vhost is None else vhost.topology.leases.by_id.get(command.id)
+
+
+def _is_of_surviving(metadata: Metadata, command: LeaseCommand) -> bool:
+    """True if `command` is about a lease of a queue that is there again after a restart, with its leases."""
+    vhost, lease = metadata.vhost(command.vhost), _lease_of(metadata, command)
+    if vhost is None or lease is None:
+        return False
+    queue = vhost.topology.queues.get(lease.queue)
+    return queue is not None and queue.is_surviving
 
 
 def _used(command: VhostCommand) -> list[Name]:

@@ -10,6 +10,7 @@ from warren.management.managed import Managed
 from warren.management.proposing import vhost_of
 from warren.management.replies import Refused, bad_request, refused
 from warren.metadata.topology import Topology
+from warren.metadata.vhosts import Vhost
 from warren.model.names import DEFAULT_EXCHANGE_ALIAS
 from warren.session.domain import Domain
 from warren.session.origin import Origin
@@ -41,8 +42,12 @@ class Asking:
 
 
 def asking(request: web.Request, node: Managed) -> Asking:
-    """For the virtual host of `request`, which must be alive."""
-    vhost = vhost_of(request, node)
+    """For the virtual host that the path of `request` names, which must be alive."""
+    return asking_in(request, node, vhost_of(request, node))
+
+
+def asking_in(request: web.Request, node: Managed, vhost: Vhost) -> Asking:
+    """For `vhost`, which must be alive."""
     domain = node.server.domains.get(vhost.name)
     if domain is None:
         raise Refused(refused(503, "service_unavailable", f"vhost '{vhost.name}' is down"))

@@ -98,7 +98,7 @@ async def check_credentials(request: web.Request, node: Managed, credentials: by
         user = await node.server.gate.authenticate(
             "PLAIN",
             b"\x00" + credentials.replace(b":", b"\x00", 1),
-            _peer(request),
+            peer_of(request),
             protocol="http",
         )
     except ResourceError:
@@ -202,7 +202,8 @@ def _credentials(header: str) -> bytes | None:
     return credentials if b":" in credentials and b"\x00" not in credentials else None
 
 
-def _peer(request: web.Request) -> Peer:
+def peer_of(request: web.Request) -> Peer:
+    """Both ends of the connection that `request` came by."""
     transport = request.transport
     client = transport.get_extra_info("peername") if transport else None
     server = transport.get_extra_info("sockname") if transport else None

@@ -10,23 +10,28 @@ columns                          | a comma between, and a dot before a field
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import merge
-from itertools import compress, islice
+from itertools import compress, count, islice
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from aiohttp import web
 
-from warren.limits import LISTED_PER_TURN, NAMES_PER_TURN, PAGE_SIZE_MAX
+from warren.limits import LISTED_PER_TURN, NAMES_PER_TURN, PAGE_SIZE_MAX, SHOWN_PER_TURN
 from warren.management.names import NameFilter, PatternError, name_filter
+from warren.management.ranking import ranked
 from warren.management.replies import bad_request, encoded, reply, reply_in_parts
 
 R = TypeVar("R")
+T = TypeVar("T")
 Facts = dict[str, object]
-SortKey = tuple[tuple[int, object], ...]
+# One value for each of some records.
+Column = Callable[[Sequence[R]], Sequence[Any]]
 
 _PAGE_SIZE = 100
 _UNDEFINED = (1, "undefined")
+_without_record = itemgetter(0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,8 @@ class Listing(Generic[R]):
     view: Callable[[R], Facts]
     # Columns that cost less than a view, each with values of one kind, among them those that `sorts` names.
     columns: Mapping[str, Callable[[R], object]]
+    # Those that are read of many records at once, which takes a tenth of reading them one by one.
+    wholes: Mapping[str, Column[R]] = field(default_factory=dict)
     # Those of them whose values are shown as they are, whatever the record.
     exact: frozenset[str] = frozenset()
     # What the list is sorted by in the end.
@@ -45,8 +52,19 @@ class Listing(Generic[R]):
     is_paged: bool = False
     # The records are a list that is in the order of `sorts` already, and nobody changes it meanwhile.
     is_sorted: bool = False
+    # And that is in the order of this column, too.
+    order: str = ""
+    # The fields that a view may have; None if nobody knows.
+    fields: frozenset[str] | None = None
     # Called with those that are shown before they are, if a view needs what takes long to find out.
     prepare: Callable[[Sequence[R]], Awaitable[None]] | None = None
+
+    def column(self, name: str) -> Column[R] | None:
+        """What reads the column `name` of many records; None if only a view has it."""
+        if name in self.wholes:
+            return self.wholes[name]
+        read = self.columns.get(name)
+        return None if read is None else lambda records: [read(record) for record in records]
 
 
 async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamResponse:
@@ -56,35 +74,35 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
     records: Sequence[R] = listing.records if isinstance(listing.records, list) else list(listing.records)
     total = len(records)
     if page is not None and page.name is not None:
-        records = await _chosen(records, listing.columns["name"], page.name)
-    count = len(records)
-    if page is not None and page.start >= count and page.number != 1:
+        records = await _chosen(records, listing.column("name"), page.name)
+    found = len(records)
+    if page is not None and page.start >= found and page.number != 1:
         raise bad_request(
-            f"Page out of range, page: {page.number} page size: {page.size}, len: {count}",
+            f"Page out of range, page: {page.number} page size: {page.size}, len: {found}",
             "page_out_of_range",
         )
     if page is None:
         shown = await _sorted(request, listing, records)
     elif listing.is_sorted:
-        shown = await _slice(request, listing, records, (page.start, page.start + page.size))
+        shown = await _slice(request, listing, records, (page.start, min(page.start + page.size, found)))
     else:
         shown = (await _sorted(request, listing, records))[page.start : page.start + page.size]
     if listing.prepare is not None:
         await listing.prepare(shown)
-    view = _view(listing, columns)
+    views, per_turn = _views(listing, columns)
     if page is None:
-        return await reply_in_parts(request, await _written(shown, view))
+        return await reply_in_parts(request, await _written(shown, views, per_turn))
     items: list[Facts] = []
-    for piece in _pieces(shown):
-        items += map(view, piece)
+    for piece in _pieces(shown, per_turn):
+        items += views(piece)
         await asyncio.sleep(0)
     return reply(
         {
-            "filtered_count": count,
+            "filtered_count": found,
             "item_count": len(items),
             "items": items,
             "page": page.number,
-            "page_count": -(-count // page.size),
+            "page_count": -(-found // page.size),
             "page_size": page.size,
             "total_count": total,
         }
@@ -165,12 +183,13 @@ def _invalid() -> Exception:
     return bad_request("Pagination parameters are invalid")
 
 
-async def _chosen(records: Sequence[R], name_of: Callable[[R], object], chosen: NameFilter) -> Sequence[R]:
+async def _chosen(records: Sequence[R], names_of: Column[R] | None, chosen: NameFilter) -> Sequence[R]:
     """The records whose name is `chosen`; a pattern that takes its time is refused."""
+    assert names_of is not None
     found: list[R] = []
     for piece in _pieces(records, chosen.per_turn):
         try:
-            found += compress(piece, chosen.fits([str(name_of(record)) for record in piece]))
+            found += compress(piece, chosen.fits([str(name) for name in names_of(piece)]))
         except PatternError:
             raise _invalid() from None
         await asyncio.sleep(0)
@@ -181,29 +200,21 @@ async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R
     """All of `records` in order."""
     is_reverse = request.query.get("sort_reverse", "") == "true"
     name = request.query.get("sort", "")
-    if listing.is_sorted:
-        if not name:
-            return records[::-1] if is_reverse else records
-        paths = [name.split(".")]
-    else:
-        paths = [name.split(".") for name in (name, *listing.sorts) if name]
-    is_cheap = all(".".join(path) in listing.columns for path in paths)
-
-    def key_of(record: R) -> SortKey:
-        if is_cheap:
-            return tuple(_ordered(listing.columns[".".join(path)](record)) for path in paths)
-        facts = listing.view(record)
-        return tuple(sort_value(facts, path) for path in paths)
-
-    runs: list[list[tuple[SortKey, int, R]]] = []
-    for piece in _pieces(records):
+    names = [name for name in (name, *(() if listing.is_sorted else listing.sorts)) if name]
+    if not names or (listing.is_sorted and _is_as_it_is(listing, name)):
+        return records[::-1] if is_reverse else records
+    columns = [listing.column(name) for name in names]
+    runs: list[list[tuple[Any, int, R]]] = []
+    places = count()
+    for piece in _pieces(records, LISTED_PER_TURN if None in columns else SHOWN_PER_TURN):
+        keys = zip(*_keys(listing, names, piece), strict=True)
         # The place makes every key another, so that records are never compared.
-        run = [(key_of(record), len(runs) * LISTED_PER_TURN + at, record) for at, record in enumerate(piece)]
-        run.sort(key=_without_record)
+        run = [(key, next(places), record) for key, record in zip(keys, piece, strict=True)]
+        run.sort(key=_without_record, reverse=True)
         runs.append(run)
         await asyncio.sleep(0)
     merged: list[R] = []
-    ordered = merge(*runs, key=_without_record)
+    ordered = merge(*map(_taken, runs), key=_without_record)
     while piece := [record for _, _, record in islice(ordered, LISTED_PER_TURN)]:
         merged += piece
         await asyncio.sleep(0)
@@ -212,84 +223,85 @@ async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R
     return merged
 
 
+def _taken(run: list[T]) -> Iterator[T]:
+    """What is in `run`, from its end on: it lets go of each, as all at once would hold the loop."""
+    while run:
+        yield run.pop()
+
+
 async def _slice(
     request: web.Request, listing: Listing[R], records: Sequence[R], shown: tuple[int, int]
 ) -> Sequence[R]:
     """From one place to another of `records`, which are in order but for what the client sorts them by."""
-    start, end = shown[0], min(shown[1], len(records))
+    start, end = shown
     is_reverse = request.query.get("sort_reverse", "") == "true"
+    if is_reverse:
+        start, end = len(records) - end, len(records) - start
     name = request.query.get("sort", "")
-    # From the nearer end: in the other order it is the other way round.
-    is_turned = start > len(records) - end
-    count = len(records) - start if is_turned else end
-    places = await _first(listing, records, (name, is_reverse != is_turned), count)
-    places = places[len(records) - end :] if is_turned else places[start:]
-    return [records[place] for place in (reversed(places) if is_turned else places)]
+    if _is_as_it_is(listing, name):
+        found = records[start:end]
+    else:
+        keys: list[Any] = []
+        is_column = listing.column(name) is not None
+        for piece in _pieces(records, NAMES_PER_TURN if is_column else LISTED_PER_TURN):
+            keys += _keys(listing, [name], piece)[0]
+            await asyncio.sleep(0)
+        found = [records[place] for place in await ranked(keys, start, end)]
+    return found[::-1] if is_reverse else found
 
 
-async def _first(
-    listing: Listing[R], records: Sequence[R], order: tuple[str, bool], count: int
-) -> Sequence[int]:
-    """The places of the first `count` of `records`, sorted by a column, perhaps in reverse."""
-    name, is_reverse = order
-    if not name:
-        places = range(len(records))
-        return places[::-1][:count] if is_reverse else places[:count]
-    column = listing.columns.get(name)
-    per_turn = LISTED_PER_TURN if column is None else NAMES_PER_TURN
-    path = name.split(".")
-    best: list[tuple[Any, int]] = []
-    starts = range(0, len(records), per_turn)
-    for at in reversed(starts) if is_reverse else starts:
-        piece = records[at : at + per_turn]
-        if column is None:
-            keys: list[Any] = [sort_value(listing.view(record), path) for record in piece]
-        else:
-            keys = [column(record) for record in piece]
-        if len(best) < count:
-            best += zip(keys, range(at, at + len(keys)), strict=True)
-        else:
-            # Where keys are equal the place decides, and the pieces come in the order of that.
-            worst = best[-1][0]
-            best += [
-                (key, place)
-                for place, key in enumerate(keys, at)
-                if (key > worst if is_reverse else key < worst)
-            ]
-        best.sort(reverse=is_reverse)
-        del best[count:]
-        await asyncio.sleep(0)
-    return [place for _, place in best]
+def _is_as_it_is(listing: Listing[R], name: str) -> bool:
+    """Whether records that are in order are also in that of a column: no record has it, or all are in it."""
+    if not name or name == listing.order:
+        return True
+    return listing.fields is not None and name.partition(".")[0] not in listing.fields
 
 
-def _without_record(entry: tuple[SortKey, int, object]) -> tuple[SortKey, int]:
-    return entry[0], entry[1]
+def _keys(listing: Listing[R], names: Sequence[str], records: Sequence[R]) -> Sequence[Sequence[Any]]:
+    """What `records` are sorted by: a row for each of `names`."""
+    columns = [listing.column(name) for name in names]
+    if None not in columns:
+        rows = [column(records) for column in columns if column is not None]
+        return rows if listing.is_sorted else [list(map(_ordered, row)) for row in rows]
+    views = list(map(listing.view, records))
+    return [[sort_value(facts, name.split(".")) for facts in views] for name in names]
 
 
-def _view(listing: Listing[R], columns: Sequence[Sequence[str]] | None) -> Callable[[R], Facts]:
-    """What is shown of each record: without its view, if all that is asked for is known without."""
+def _views(
+    listing: Listing[R], columns: Sequence[Sequence[str]] | None
+) -> tuple[Callable[[Sequence[R]], list[Facts]], int]:
+    """What is shown of records, and of how many in one turn: without views, if columns say it all."""
     if columns is None:
-        return listing.view
+        return lambda records: list(map(listing.view, records)), LISTED_PER_TURN
     names = [".".join(path) for path in columns]
-    if listing.exact.issuperset(names):
-        read = [(name, listing.columns[name]) for name in names]
-        return lambda record: {name: column(record) for name, column in read}
-    return lambda record: selected(listing.view(record), columns)
+    wholes = [listing.wholes[name] for name in names if name in listing.exact]
+    if len(wholes) < len(names):
+        return lambda records: [
+            selected(listing.view(record), columns) for record in records
+        ], LISTED_PER_TURN
+
+    def shown(records: Sequence[R]) -> list[Facts]:
+        rows = zip(*(whole(records) for whole in wholes), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    return shown, SHOWN_PER_TURN
 
 
-async def _written(records: Sequence[R], view: Callable[[R], Facts]) -> list[bytes]:
+async def _written(
+    records: Sequence[R], views: Callable[[Sequence[R]], list[Facts]], per_turn: int
+) -> list[bytes]:
     """The whole list as JSON, in parts."""
     parts = [b"["]
-    for piece in _pieces(records):
+    for piece in _pieces(records, per_turn):
         if len(parts) > 1:
             parts.append(b",")
-        parts.append(encoded(list(map(view, piece)))[1:-1])
+        parts.append(encoded(views(piece))[1:-1])
         await asyncio.sleep(0)
     parts.append(b"]")
     return parts
 
 
-def _pieces(records: Sequence[R], size: int = LISTED_PER_TURN) -> Iterator[Sequence[R]]:
+def _pieces(records: Sequence[R], size: int) -> Iterator[Sequence[R]]:
     return (records[at : at + size] for at in range(0, len(records), size))
 
 

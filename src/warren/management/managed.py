@@ -4,10 +4,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from warren.flow.alarms import Alarms
+from warren.management.arrow.readers import Readers
+from warren.management.controls import Controls
 from warren.management.jobs.jobs import Jobs
 from warren.management.orders import QueueOrder
 from warren.management.samples import Sampler
 from warren.management.sessions import Sessions
+from warren.management.staging.staging import Staging
 from warren.metadata.definitions_import import PasswordHasher
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_NAME
@@ -57,6 +60,7 @@ class Managed:
     sampler: Sampler
     queue_order: QueueOrder
     jobs: Jobs
+    staging: Staging
     # Where it keeps what survives, and what it was configured with; empty without.
     data_directory: str
     config_files: tuple[str, ...]
@@ -67,8 +71,12 @@ class Managed:
     sessions: Sessions
     # Until when the certificates in use are valid, by file (Unix time, ms).
     certificates: Callable[[], dict[str, int]]
+    # Its settings, its limits and its log.
+    controls: Controls
     now: Callable[[], int]
     started_at: int
+    # Who is sent messages as rows.
+    readers: Readers = field(default_factory=Readers)
     # Filled as they are started.
     listeners: list[ListenerView] = field(default_factory=list)
 

@@ -48,6 +48,7 @@ _MEANING = {
     403: "This is for the web interface only.",
     404: "There is no such thing.",
     405: "Another method is wanted.",
+    410: "It was there, and is not any more.",
     413: "That is too large.",
     503: "Not now: a virtual host is down, or a check has found something.",
 }
@@ -150,7 +151,11 @@ def _operation(route: Route, method: str, handler: Callable[..., object], shapes
         schema = shapes.of(said.body)
         operation["requestBody"] = {"required": True, "content": {said.body_type: {"schema": schema}}}
     answers = {
-        str(status): _response(status, said.answer_type, None if shape is None else shapes.of(shape))
+        str(status): _response(
+            status,
+            said.answer_type if status < HTTPStatus.BAD_REQUEST else _JSON,
+            None if shape is None else shapes.of(shape),
+        )
         for status, shape in _answers(said, method).items()
     }
     if "columns" in _parameters_of(said):

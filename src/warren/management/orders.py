@@ -1,30 +1,44 @@
 """Queues in the order in which they are listed, kept as they come and go: a page is a slice of it."""
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from itertools import chain
 
-from warren.metadata.events import Event, QueueDeclared, QueueDeleted, VhostRemoved
+from warren.metadata.events import Event, PoliciesChanged, QueueDeclared, QueueDeleted, VhostRemoved
 from warren.metadata.machine import Metadata
+from warren.metadata.policies import Policy
 from warren.metadata.records import QueueRecord
 from warren.metadata.vhosts import Vhost
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 
 # Of so many entries at most are those moved behind which one comes or goes.
 _BLOCK = 1_024
+_NEVER = -1
 
 
 class Named:
     """A queue, and the virtual host that it is in."""
 
-    __slots__ = ("_live", "_queues", "record", "vhost")
+    __slots__ = ("_generation", "_live", "_policies", "_queues", "record", "vhost")
 
     def __init__(self, vhost: str, record: QueueRecord) -> None:
         self.vhost = vhost
         self.record = record
-        self._queues: dict[str, ClassicQueue] | None = None
-        self._live: ClassicQueue | None = None
+        self._queues: dict[str, LocalQueue] | None = None
+        self._live: LocalQueue | None = None
+        # As of which policies of all queues; _NEVER: nobody has asked.
+        self._generation = _NEVER
+        self._policies: tuple[Policy | None, Policy | None] = (None, None)
 
-    def live(self, queues: dict[str, ClassicQueue]) -> ClassicQueue | None:
+    def policies(self, vhost: Vhost, generation: int) -> tuple[Policy | None, Policy | None]:
+        """Its policy and its operator policy, as long as the `generation` of all policies stays the same."""
+        if self._generation != generation:
+            self._generation = generation
+            # Kept for the same reason: a name is held against a pattern of each.
+            self._policies = vhost.policies_of(self.record.name, self.record.kind)
+        return self._policies
+
+    def live(self, queues: dict[str, LocalQueue]) -> LocalQueue | None:
         """What keeps its messages, of the `queues` of its virtual host, which are others after a restart."""
         if self._live is None or self._queues is not queues:
             self._queues = queues
@@ -33,10 +47,25 @@ class Named:
         return self._live
 
 
+def lives_of(named: Iterable[Named], queues: dict[str, LocalQueue], nothing: LocalQueue) -> list[LocalQueue]:
+    """The same for many; `nothing` stands for one that is not there."""
+    return [
+        one._live if one._live is not None and one._queues is queues else one.live(queues) or nothing
+        for one in named
+    ]
+
+
+def present_of(named: Iterable[Named], queues: dict[str, LocalQueue]) -> list[LocalQueue]:
+    """Those that are there."""
+    return [live for one in named if (live := one.live(queues)) is not None]
+
+
 class QueueOrder:
     """The queues of each virtual host by name."""
 
     def __init__(self, metadata: Metadata) -> None:
+        # Another whenever the policies of a virtual host are others.
+        self.policy_generation = 0
         self._by_vhost: dict[str, _Order] = {}
         for name, vhost in metadata.vhosts.by_name.items():
             for queue in vhost.topology.queues.values():
@@ -55,6 +84,8 @@ class QueueOrder:
             self._by_vhost[event.vhost].remove(event.queue.name)
         elif isinstance(event, VhostRemoved):
             self._by_vhost.pop(event.vhost, None)
+        elif isinstance(event, PoliciesChanged):
+            self.policy_generation += 1
 
     def _add(self, vhost: str, queue: QueueRecord) -> None:
         order = self._by_vhost.get(vhost)

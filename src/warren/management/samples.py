@@ -14,7 +14,7 @@ from warren.management.series import CoarseSeries, Row, Series
 from warren.metadata.events import Event, QueueDeclared, QueueDeleted
 from warren.metadata.machine import Metadata
 from warren.model.counters import Counters
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.routing.exchange import Exchange
 from warren.session.channel import Channel
 from warren.session.connection import Connection
@@ -68,7 +68,7 @@ class Sampler:
         self._kept: dict[Series, None] = {}
         self._rows = 0
         # The queues that were not empty when they were sampled.
-        self._holding: dict[VirtualHost, dict[ClassicQueue, None]] = {}
+        self._holding: dict[VirtualHost, dict[LocalQueue, None]] = {}
         # And how many messages were ready, and unsettled, in all of them.
         self._lengths: dict[VirtualHost, tuple[int, int]] = {}
         self._queues_created = 0
@@ -145,7 +145,7 @@ class Sampler:
         holding = self._holding.get(vhost, {})
         if len(holding) + len(vhost.moved) > _ADDED_UP_MAX:
             return self._lengths.get(vhost, (0, 0))
-        moved: dict[ClassicQueue, None] = vhost.moved  # type: ignore[assignment]
+        moved: dict[LocalQueue, None] = vhost.moved  # type: ignore[assignment]
         return _lengths(holding | moved)
 
     def _heed(self, event: Event) -> None:
@@ -173,7 +173,7 @@ class Sampler:
     def _queues(self, vhost: VirtualHost, time: int) -> Iterator[None]:
         holding = self._holding.setdefault(vhost, {})
         for done, moved in enumerate(vhost.take_moved(), 1):
-            queue: ClassicQueue = moved  # type: ignore[assignment]
+            queue: LocalQueue = moved  # type: ignore[assignment]
             queue.is_moved = False
             if not queue.is_deleted:
                 row = queue_row(queue)
@@ -231,7 +231,7 @@ class Sampler:
             series.forget()
 
 
-def queue_row(queue: ClassicQueue) -> Row:
+def queue_row(queue: LocalQueue) -> Row:
     """The numbers of a queue, by QUEUE_COLUMNS."""
     ready, unacked = queue.message_count, queue.unacked_count
     delivered, delivered_no_ack = queue.delivered_count, queue.delivered_no_ack_count
@@ -302,7 +302,7 @@ def _series_of(owner: Sampled, row: Row, *, is_long: bool = False) -> Series:
     return series
 
 
-def _lengths(queues: Iterable[ClassicQueue]) -> tuple[int, int]:
+def _lengths(queues: Iterable[LocalQueue]) -> tuple[int, int]:
     ready = unacked = 0
     for queue in queues:
         ready += queue.message_count

@@ -61,15 +61,18 @@ class Series:
         place = bisect_right(self._times, time) - 1
         if place < 0 and self._coarse is not None and time < self._before_time:
             return self._coarse.at(time, column)
-        return self._row(place)[column]
+        return self._number(place, column)
 
     def rate(self, time: int, column: int) -> float:
         """How much a number grew each second, in the interval that ended at `time` (ms)."""
-        place = len(self._times) - 1
-        if place < 0 or self._times[place] < time:
+        times = self._times
+        if not times or times[-1] < time:
             return 0.0
-        grown = self._row(place)[column] - self._row(place - 1)[column]
-        return grown * 1000 / SAMPLE_INTERVAL_MS
+        before = self._number(len(times) - 2, column)
+        return (self._number(len(times) - 1, column) - before) * 1000 / SAMPLE_INTERVAL_MS
+
+    def _number(self, place: int, column: int) -> int:
+        return self._before[column] if place < 0 else self._numbers[place * self._width + column]
 
     def _row(self, place: int) -> Row:
         if place < 0:

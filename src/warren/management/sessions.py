@@ -2,7 +2,8 @@
 
 A session is 256 random bits, known to the browser, and here as their digest. It ends when its user signs out
 or in anew, is deleted, or gets another password, with the token of OAuth 2 that began it, when nobody used it
-for a while, after a day, and when the node stops. What its user may do is looked up with each request.
+for a while, after a day, and when the node stops. What its user may do is looked up with each request. Of
+somebody whom a directory knows that takes their password: such a session ends after an hour.
 """
 
 from collections.abc import Callable
@@ -11,8 +12,8 @@ from hashlib import blake2b
 
 from aiohttp import web
 
-from warren.access.grants import Bearer, is_ended
-from warren.limits import SESSION_IDLE_MS, SESSION_MS_MAX, SESSIONS_MAX
+from warren.access.grants import Bearer, Visitor, is_ended
+from warren.limits import SESSION_IDLE_MS, SESSION_MS_MAX, SESSION_VISITOR_MS_MAX, SESSIONS_MAX
 from warren.metadata.users import User
 
 COOKIE = "warren_session"
@@ -88,6 +89,8 @@ class Sessions:
             return None
         if isinstance(user, Bearer):
             return None if is_ended(user, now) else user
+        if isinstance(user, Visitor):
+            return user if now - session.began_at <= SESSION_VISITOR_MS_MAX else None
         found = users.get(user.name)
         return found if found is not None and found.password == user.password else None
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Value
 
@@ -269,6 +270,32 @@ class PauseQueue(VhostCommand):
     vhost: str
     name: str
     is_paused: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantLease(VhostCommand):
+    """Have somebody, and nobody else, work on the messages at some places of a queue."""
+
+    vhost: str
+    lease: LeaseRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenewLease(VhostCommand):
+    """Have a lease end later, or earlier."""
+
+    vhost: str
+    id: str
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndLease(VhostCommand):
+    """End a lease: what becomes of its messages follows from `state`."""
+
+    vhost: str
+    id: str
+    state: LeaseState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

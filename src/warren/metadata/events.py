@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 
 
@@ -62,8 +63,33 @@ class QueuePaused:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseGranted:
+    """Somebody has a lease."""
+
+    vhost: str
+    lease: LeaseRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRenewed:
+    """A lease ends at another time."""
+
+    vhost: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseEnded:
+    """A lease, as it was, has come to the end `state`."""
+
+    vhost: str
+    lease: LeaseRecord
+    state: LeaseState
+
+
+@dataclass(frozen=True, slots=True)
 class QueueDeleted:
-    """A queue is gone; its bindings went before it."""
+    """A queue is gone, and its leases with it; its bindings went before it."""
 
     vhost: str
     queue: QueueRecord
@@ -138,6 +164,9 @@ Event: TypeAlias = (
     | ExchangeDeleted
     | QueueDeclared
     | QueuePaused
+    | LeaseGranted
+    | LeaseRenewed
+    | LeaseEnded
     | QueueDeleted
     | BindingAdded
     | BindingRemoved

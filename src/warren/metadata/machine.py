@@ -21,7 +21,9 @@ from warren.metadata.commands import (
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
+    EndLease,
     ForgetTransient,
+    GrantLease,
     Meta,
     Outcome,
     PauseQueue,
@@ -30,6 +32,7 @@ from warren.metadata.commands import (
     PutVhost,
     RemoveUser,
     RemoveVhost,
+    RenewLease,
     Reply,
     RestoreTopology,
     SetGlobalParameter,
@@ -151,6 +154,9 @@ class Metadata:
         on(DeleteExchange, self._deleting(Topology.delete_exchange))
         on(DeclareQueue, self._in_vhost(self._declare_queue))
         on(PauseQueue, self._in_vhost(lambda vhost, command: vhost.topology.pause_queue(command)))
+        on(GrantLease, self._in_vhost(lambda vhost, command: vhost.topology.grant_lease(command)))
+        on(RenewLease, self._in_vhost(lambda vhost, command: vhost.topology.renew_lease(command)))
+        on(EndLease, self._in_vhost(lambda vhost, command: vhost.topology.end_lease(command)))
         on(DeleteQueue, self._deleting(Topology.delete_queue))
         on(DeleteExclusiveQueues, self._deleting(Topology.delete_exclusive))
         on(Bind, self._in_vhost(lambda vhost, command: vhost.topology.bind(command)))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from warren.limits import PLANNED_PER_TURN
+from warren.limits import LET_GO_PER_TURN, PLANNED_PER_TURN
 from warren.metadata.commands import (
     Bind,
     Command,
@@ -118,6 +118,16 @@ class Plan:
         yield from self._prune()
         yield
 
+    def end(self) -> Iterator[None]:
+        """Let go of all of it, a turn's work with each step: of very much at once it takes long."""
+        while self._existing:
+            for _ in range(min(len(self._existing), LET_GO_PER_TURN)):
+                self._existing.popitem()
+            yield
+        while self.items or self._commands:
+            del self.items[-LET_GO_PER_TURN:], self._commands[-LET_GO_PER_TURN:]
+            yield
+
     @property
     def is_empty(self) -> bool:
         """True if nothing would be made, changed or deleted."""
@@ -194,12 +204,14 @@ class Plan:
 
     def _prune(self) -> Iterator[None]:
         going: dict[str, list[Key]] = {section: [] for section in _REMOVAL_ORDER}
+        gone: set[Key] = set()
         for number, key in enumerate(self._existing, 1):
             if key.section in self._pruned and key not in self._wanted and key not in self._spared:
                 going[key.section].append(key)
+                if key.section in _OWNERS:
+                    gone.add(key)
             if not number % PLANNED_PER_TURN:
                 yield
-        gone = {key for section in _OWNERS for key in going[section]}
         for section in _REMOVAL_ORDER:
             for number, key in enumerate(going[section], 1):
                 if gone.isdisjoint(_owners(key)):

@@ -21,8 +21,11 @@ from warren.metadata.commands import (
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
+    EndLease,
+    GrantLease,
     Outcome,
     PauseQueue,
+    RenewLease,
     Reply,
     RestoreTopology,
     Unbind,
@@ -32,11 +35,15 @@ from warren.metadata.events import (
     BindingRemoved,
     ExchangeDeclared,
     ExchangeDeleted,
+    LeaseEnded,
+    LeaseGranted,
+    LeaseRenewed,
     Listener,
     QueueDeclared,
     QueueDeleted,
     QueuePaused,
 )
+from warren.metadata.leases import Leases
 from warren.metadata.records import (
     NO_ARGUMENTS,
     BindingRecord,
@@ -69,6 +76,7 @@ class Topology:
         "_to_exchange",
         "_to_queue",
         "exchanges",
+        "leases",
         "paused",
         "queues",
         "vhost",
@@ -89,6 +97,7 @@ class Topology:
         self._exclusive: dict[str, dict[str, None]] = {}
         # Names of queues that hand nothing out.
         self.paused: dict[str, None] = {}
+        self.leases = Leases()
 
     def declare_exchange(self, command: DeclareExchange) -> Reply:
         """Create an exchange; EXISTING if there is one of the name."""
@@ -145,6 +154,30 @@ class Topology:
         self._notify(QueuePaused(self.vhost, queue, command.is_paused))
         return DONE
 
+    def grant_lease(self, command: GrantLease) -> Reply:
+        """Have a lease; EXISTING if there is one of its key."""
+        if command.lease.queue not in self.queues:
+            return MISSING
+        if not self.leases.add(command.lease):
+            return EXISTING
+        self._notify(LeaseGranted(self.vhost, command.lease))
+        return DONE
+
+    def renew_lease(self, command: RenewLease) -> Reply:
+        """Have a lease end at another time; MISSING if it has ended."""
+        if not self.leases.renew(command.id, command.expires_at):
+            return MISSING
+        self._notify(LeaseRenewed(self.vhost, command.id))
+        return DONE
+
+    def end_lease(self, command: EndLease) -> Reply:
+        """End a lease; MISSING if it has ended."""
+        lease = self.leases.end(command.id, command.state)
+        if lease is None:
+            return MISSING
+        self._notify(LeaseEnded(self.vhost, lease, command.state))
+        return DONE
+
     def delete_queue(self, command: DeleteQueue, is_cascading: bool = True) -> Reply:
         """Delete a queue, the bindings to it and the exchanges that only these kept."""
         if command.name not in self.queues:
@@ -199,6 +232,10 @@ class Topology:
     def bindings_from(self, exchange: str) -> list[BindingRecord]:
         """The bindings of which `exchange` is the source."""
         return list(self._from.get(exchange))
+
+    def binding_count_from(self, exchange: str) -> int:
+        """How many these are."""
+        return self._from.size(exchange)
 
     def bindings_to_queue(self, queue: str) -> list[BindingRecord]:
         """The bindings of which `queue` is the destination."""
@@ -281,6 +318,7 @@ class Topology:
         self._remove(list(self._to_queue.get(name)), is_cascading=is_cascading)
         queue = self.queues.pop(name)
         self.paused.pop(name, None)
+        self.leases.forget_queue(name)
         if queue.owner is not None:
             names = self._exclusive[queue.owner]
             del names[name]

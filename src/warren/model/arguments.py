@@ -23,6 +23,14 @@ DEAD_LETTER_ROUTING_KEY = "x-dead-letter-routing-key"
 QUEUE_TYPE = "x-queue-type"
 QUEUE_KINDS = ("classic", "quorum", "stream")
 
+_AGE_UNITS_MS = {
+    "Y": 365 * 86_400_000,
+    "M": 30 * 86_400_000,
+    "D": 86_400_000,
+    "h": 3_600_000,
+    "m": 60_000,
+    "s": 1_000,
+}
 _INTEGER_TYPES = frozenset(
     ("byte", "short", "signedint", "long", "unsignedbyte", "unsignedshort", "unsignedint")
 )
@@ -115,6 +123,9 @@ class QueueSettings:
     single_active_consumer: bool = False
     delivery_limit: int | None = None
     consumer_timeout_ms: int | None = None
+    # Of streams: how old messages get, and octets of a file.
+    age_ms_max: int | None = None
+    segment_size_max: int | None = None
 
 
 # Most queues have neither arguments nor a policy: they share these.
@@ -155,7 +166,8 @@ def check_queue_properties(
     ):
         if is_wrong:
             raise PreconditionFailed(f"invalid property '{name}' for {queue}")
-    raise AmqpNotImplemented(f"queue type '{kind}' is not supported yet: {queue}")
+    if kind == "quorum":
+        raise AmqpNotImplemented(f"queue type '{kind}' is not supported yet: {queue}")
 
 
 def dead_letter_exchange(queue: QueueName, arguments: Arguments) -> ExchangeName | None:
@@ -205,6 +217,8 @@ def queue_settings(
         single_active_consumer=arguments.get("x-single-active-consumer") is True,
         delivery_limit=said.number("delivery-limit"),
         consumer_timeout_ms=said.number("consumer-timeout"),
+        age_ms_max=said.age("max-age"),
+        segment_size_max=said.by_policy("stream-max-segment-size-bytes"),
     )
 
 
@@ -233,6 +247,16 @@ class _Said:
         if argument is None or policy is None:
             return policy if argument is None else argument
         return min(argument, policy) if key in _SMALLER_HOLDS else argument
+
+    def by_policy(self, key: str) -> int | None:
+        """The same, where the policy comes first."""
+        policy = _number(self._definition.get(key))
+        return _number(self._arguments.get("x-" + key)) if policy is None else policy
+
+    def age(self, key: str) -> int | None:
+        """The shorter one, in ms."""
+        said = (self._arguments.get("x-" + key), self._definition.get(key))
+        return min((age_ms(age) for age in said if isinstance(age, str) and is_age(age)), default=None)
 
     def string(self, key: str) -> str | None:
         value = self._arguments.get("x-" + key)
@@ -326,7 +350,12 @@ def _max_age(value: Value, arguments: Arguments) -> str | None:
 def is_age(value: str) -> bool:
     """True for a count and a unit, as in `7D`: what `x-max-age` and its policy key hold."""
     count, unit = value[:-1], value[-1:]
-    return unit in tuple("YMDhms") and count.isascii() and count.isdigit() and int(count[:18]) > 0
+    return unit in _AGE_UNITS_MS and count.isascii() and count.isdigit() and int(count[:18]) > 0
+
+
+def age_ms(value: str) -> int:
+    """The milliseconds of an age as `7D`, which `is_age`; a month has 30 days, a year 365 (RabbitMQ)."""
+    return int(value[:-1][:18]) * _AGE_UNITS_MS[value[-1]]
 
 
 def _one_of(*allowed: str, error: str) -> Callable[[Value, Arguments], str | None]:

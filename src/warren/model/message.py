@@ -24,6 +24,11 @@ HAS_EXPIRATION = 4
 SPILLED = 8
 # A persistent message without its content, which only the disk has, at its location.
 LIGHT = 16
+# One that came by the stream protocol, as AMQP 1.0; whether its body is all that stood behind its head, and
+# not octets in a data section; and whether it named its exchange and routing key itself.
+FROM_STREAM = 32
+UNWRAPPED = 64
+ADDRESSED = 128
 
 NO_PROPERTIES = b"\0\0"
 # What the content ends with, and is when the body is empty.

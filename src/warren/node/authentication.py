@@ -9,12 +9,14 @@ from warren.access.authenticate import (
     Backend,
     Source,
 )
+from warren.access.directory import Directory
 from warren.access.penalties import PenaltySettings
 from warren.access.tokens import ALGORITHMS, Tokens, TokenSettings
 from warren.metadata.machine import Metadata
-from warren.node import settings
+from warren.node import directory, settings
 from warren.node.config import Config
 from warren.node.keyring import Keyring, KeyringSettings
+from warren.node.ldap_people import People
 from warren.node.listening import in_order
 from warren.node.refusal import BootRefused
 from warren.runtime.clock import Clock
@@ -25,11 +27,17 @@ from warren.runtime.timers import wait
 logger = logging.getLogger("warren.login")
 
 
-def authenticator(config: Config, metadata: Metadata, clock: Clock, labour: Labour) -> Authenticator:
-    """For the users of `metadata`, and those of whom tokens tell; BootRefused without a key for these."""
+def has(config: Config, source: Source) -> bool:
+    """True if `source` is asked who somebody is."""
+    return any(backend.authentication is source for backend in _backends(config))
+
+
+def authenticator(
+    config: Config, metadata: Metadata, clock: Clock, labour: Labour, *, people: People | None = None
+) -> Authenticator:
+    """For the users of `metadata`, those of whom tokens tell, and `people`; BootRefused without keys."""
     users = config.family(settings.LOOPBACK_USERS)
     backends = _backends(config)
-    has_tokens = any(backend.authentication is Source.OAUTH2 for backend in backends)
     return Authenticator(
         metadata,
         AuthenticationSettings(
@@ -47,7 +55,8 @@ def authenticator(config: Config, metadata: Metadata, clock: Clock, labour: Labo
             random_octets=random_octets,
             wait=wait,
             report=logger.warning,
-            tokens=_tokens(config, clock) if has_tokens else None,
+            tokens=_tokens(config, clock) if has(config, Source.OAUTH2) else None,
+            directory=None if people is None else Directory(people.find, directory.rules(config), metadata),
         ),
     )
 
@@ -55,7 +64,8 @@ def authenticator(config: Config, metadata: Metadata, clock: Clock, labour: Labo
 def _backends(config: Config) -> tuple[Backend, ...]:
     """`auth_backends.1`, or `auth_backends.1.authn` and `.authz`, and so on, in order."""
     by_number: dict[str, dict[str, Source]] = {}
-    for name, source in config.family(settings.BACKENDS).items():
+    for name, chosen in config.family(settings.BACKENDS).items():
+        source = chosen or config.get(settings.CACHED_BACKEND)
         number, _, part = name.partition(".")
         if part not in ("", "authn", "authz"):
             raise BootRefused(f"auth_backends.{name}: must end with a number, authn or authz")

@@ -30,6 +30,7 @@ from warren.node import listening, settings
 from warren.node.broker import Broker
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
+from warren.node.controls import NodeControls
 from warren.node.journaling import Journaling
 from warren.node.logging import Log
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
@@ -44,6 +45,9 @@ from warren.runtime.service_manager import ServiceManager
 from warren.runtime.timers import Periodic
 from warren.session.connection import Connection
 from warren.session.peer import Peer
+from warren.session.streaming.connection import StreamConnection
+from warren.session.streaming.greeting import StreamSettings
+from warren.session.streaming.hall import Hall
 from warren.session.wake import Wake
 from warren.transport.listener import Listener
 from warren.transport.protocol import Turn
@@ -121,6 +125,7 @@ class Node:
         self.broker = Broker(config, self._clock, _node_name(), journaling=self._journaling, fail=self._fail)
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
+        self._hall = Hall(self.broker.server, _stream_settings(config, self.broker.cluster_name))
         alarms = Alarms(self.broker.server.block, self.broker.server.announcer.alarm)
         self._monitors = _monitors(alarms, self._clock, self._folder, self.broker.tree.press)
         server = self.broker.server
@@ -137,6 +142,7 @@ class Node:
             sampler=sampler,
             queue_order=QueueOrder(self.broker.metadata),
             jobs=Jobs(random_octets, self._clock.now),
+            staging=self.broker.staging,
             data_directory=str(self._folder.path) if self._folder is not None else "",
             config_files=config.files,
             alarms=alarms,
@@ -144,6 +150,7 @@ class Node:
             start_vhost=self.broker.tree.start,
             certificates=self._certificates,
             sessions=Sessions(random_octets, self._clock.now),
+            controls=NodeControls(config, self._monitors, log),
             now=self._clock.now,
             started_at=self._clock.now(),
         )
@@ -180,6 +187,7 @@ class Node:
             self._listeners.append(listener)
             protocol = "amqp/ssl" if listener.is_tls else "amqp"
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
+        await self._start_streams()
         await self._start_http("http", settings.MANAGEMENT_HOST, settings.MANAGEMENT_PORT)
         await self._start_http("http/prometheus", settings.PROMETHEUS_HOST, settings.PROMETHEUS_PORT)
         self._sampling.begin()
@@ -215,6 +223,7 @@ class Node:
             await server.stop()
         for periodic in self._periodic:
             periodic.stop()
+        self._collector.end()
         self._monitors.stop()
         self._sampling.stop()
         self._turn.deadlines.stop()
@@ -228,6 +237,8 @@ class Node:
         """Tell every client, and give it the grace to answer."""
         for connection in list(self.broker.server.connections):
             connection.close(ConnectionForced(_SHUTDOWN))
+        for guest in list(self.broker.server.guests):
+            guest.dismiss(_SHUTDOWN)
         loop = asyncio.get_running_loop()
         end = loop.time() + self._config.get(settings.SHUTDOWN_GRACE) / 1000
         while loop.time() < end and any(listener.connection_count for listener in self._listeners):
@@ -237,6 +248,27 @@ class Node:
         fields = {"fields": {"connection": peer.name, "peer_host": peer.host, "peer_port": peer.port}}
         logging.getLogger("warren.connection").info("accepting AMQP connection %s", peer.name, extra=fields)
         return Connection(self.broker.server, peer, wake, now)
+
+    def _connect_stream(self, peer: Peer, wake: Wake, now: int) -> StreamConnection:
+        fields = {"fields": {"connection": peer.name, "peer_host": peer.host, "peer_port": peer.port}}
+        logging.getLogger("warren.connection").info("accepting stream connection %s", peer.name, extra=fields)
+        return StreamConnection(self._hall, peer, wake, now)
+
+    async def _start_streams(self) -> None:
+        """Listen for the stream protocol; where that is by default, it may be taken."""
+        for listener in listening.stream_listeners(self._config, self._turn, self._connect_stream):
+            where = listener.settings
+            try:
+                await _listen(listener.start(), where.host, where.port)
+            except BootRefused as error:
+                # Whoever said where to listen, and not on which port, need not be told of this one.
+                is_default = self._config.place(f"{settings.STREAM_TCP.key}.default") in ("", "--host")
+                if not is_default:
+                    raise
+                logger.warning("no stream protocol: %s; choose one with %s", error, settings.STREAM_TCP.key)
+                continue
+            self._listeners.append(listener)
+            self._managed.listeners.extend(ListenerView("stream", *address) for address in listener.addresses)
 
     async def _start_http(
         self, protocol: str, host: settings.Setting[str], port: settings.Setting[int]
@@ -282,6 +314,17 @@ def _monitors(alarms: Alarms, clock: Clock, folder: Folder | None, press: Callab
     if folder is not None:
         monitors.append(DiskMonitor(alarms, machine, folder.path))
     return Monitors(monitors)
+
+
+def _stream_settings(config: Config, cluster_name: str) -> StreamSettings:
+    return StreamSettings(
+        cluster_name=cluster_name,
+        frame_size_max=config.get(settings.STREAM_FRAME_SIZE),
+        heartbeat_s=config.get(settings.STREAM_HEARTBEAT),
+        timeout_ms=config.get(settings.HANDSHAKE),
+        advertised_host=config.get(settings.STREAM_HOST),
+        advertised_port=config.get(settings.STREAM_PORT),
+    )
 
 
 def _node_name() -> str:

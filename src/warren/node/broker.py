@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from warren.access.authenticate import Source
 from warren.access.passwords import SALT_SIZE, hash_password
 from warren.limits import PASSWORD_THREADS, PASSWORDS_WAITING_MAX
+from warren.management.staging.staging import Staging
 from warren.metadata.commands import INTERNAL_USER, Bind, Command, DeclareExchange, Outcome
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DefinitionsError, imported
@@ -16,9 +18,9 @@ from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
 from warren.metadata.users import PasswordHash
-from warren.node import log_exchange, settings
+from warren.node import directory, log_exchange, settings
 from warren.node.auditing import Auditing
-from warren.node.authentication import authenticator
+from warren.node.authentication import authenticator, has
 from warren.node.config import Config
 from warren.node.journaling import Journaling
 from warren.node.log_exchange import ExchangeLog
@@ -67,6 +69,7 @@ class Broker:
         self._clock = clock
         self._turns = Turns(clock)
         self._labour = Labour(thread_count=PASSWORD_THREADS, waiting_max=PASSWORDS_WAITING_MAX)
+        self._people = directory.people(config, clock) if has(config, Source.LDAP) else None
         self.name = name
         self._journaling = journaling
         self.metadata = journaling.metadata if journaling else Metadata()
@@ -77,14 +80,21 @@ class Broker:
         self.server = Server(
             Gate(
                 self.metadata,
-                authenticator(config, self.metadata, clock, self._labour),
+                authenticator(config, self.metadata, clock, self._labour, people=self._people),
                 lambda: self.server,
                 logger.warning,
             ),
             self._session_settings(),
-            World(random_octets=random_octets, later=self._turns.later, report=_report, node_name=name),
+            World(
+                random_octets=random_octets,
+                later=self._turns.later,
+                report=_report,
+                client_failed=_client_failed,
+                node_name=name,
+            ),
         )
         self.server.announcer.begin(clock.now())
+        self.staging = Staging(self.server, clock.now, random_octets)
         self.tree = Tree(
             TreeWorld(
                 metadata=self.metadata,
@@ -95,6 +105,7 @@ class Broker:
                 node_name=name,
                 on_down=fail if config.get(settings.VHOST_FAILURE_STOPS) else None,
                 is_keeping=journaling is not None,
+                staging=self.staging,
             )
         )
         self.proposals: Proposals = Creation(proposals, self.tree)
@@ -192,6 +203,9 @@ class Broker:
     async def close(self) -> None:
         """Write what is pending; then every virtual host ends."""
         self._labour.close()
+        if self._people is not None:
+            await self._people.close()
+        await self.staging.close()
         await self.tree.close()
 
     def _definition_files(self) -> list[Path] | None:
@@ -244,3 +258,8 @@ class Broker:
 def _report(text: str) -> None:
     """What a session did not expect, with the exception that is being handled, if any."""
     logger.error("%s", text, exc_info=sys.exc_info()[0] is not None)
+
+
+def _client_failed(category: str, text: str) -> None:
+    """What a client did wrong, as RabbitMQ logs it."""
+    logging.getLogger(f"warren.{category}").error("%s", text)

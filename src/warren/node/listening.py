@@ -23,26 +23,37 @@ def listeners(
     config: Config, turn: Turn, tls: Tls | None, connect: Callable[[Peer, Wake, int], Client]
 ) -> list[Listener]:
     """Every `listeners.tcp` and `listeners.ssl`, not started yet."""
-    connections_max = config.get(settings.CONNECTIONS_MAX)
-    if connections_max is None:
-        connections_max = max(1, raise_descriptor_limit() - _DESCRIPTORS_RESERVED)
 
     def make(address: Address, with_tls: Tls | None) -> Listener:
-        chosen = ListenerSettings(
-            host=address.host,
-            port=address.port,
-            backlog=config.get(settings.BACKLOG),
-            is_proxied=config.get(settings.PROXY_PROTOCOL),
-            is_nodelay=config.get(settings.NODELAY),
-            is_keepalive=config.get(settings.KEEPALIVE),
-            connections_max=connections_max,
-            handshake_ms=config.get(settings.HANDSHAKE),
-            tls_handshake_ms=config.get(settings.TLS_HANDSHAKE),
-        )
-        return Listener(chosen, turn, connect, with_tls)
+        return Listener(_chosen(config, address), turn, connect, with_tls)
 
     plain = [make(address, None) for address in config.family(settings.TCP).values()]
     return plain + [make(address, tls) for address in config.family(settings.TLS).values()]
+
+
+def stream_listeners(
+    config: Config, turn: Turn, connect: Callable[[Peer, Wake, int], Client]
+) -> list[Listener]:
+    """Every `stream.listeners.tcp`, not started yet."""
+    addresses = config.family(settings.STREAM_TCP).values()
+    return [Listener(_chosen(config, address), turn, connect) for address in addresses]
+
+
+def _chosen(config: Config, address: Address) -> ListenerSettings:
+    connections_max = config.get(settings.CONNECTIONS_MAX)
+    if connections_max is None:
+        connections_max = max(1, raise_descriptor_limit() - _DESCRIPTORS_RESERVED)
+    return ListenerSettings(
+        host=address.host,
+        port=address.port,
+        backlog=config.get(settings.BACKLOG),
+        is_proxied=config.get(settings.PROXY_PROTOCOL),
+        is_nodelay=config.get(settings.NODELAY),
+        is_keepalive=config.get(settings.KEEPALIVE),
+        connections_max=connections_max,
+        handshake_ms=config.get(settings.HANDSHAKE),
+        tls_handshake_ms=config.get(settings.TLS_HANDSHAKE),
+    )
 
 
 def tls(config: Config) -> Tls | None:

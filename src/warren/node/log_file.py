@@ -53,6 +53,17 @@ class RotatedFile(logging.FileHandler):
             path.unlink(missing_ok=True)
         self.stream = self._open()
 
+    def begin_anew(self) -> None:
+        """Rotate now, if files that were written are kept; else go on in the file that has the name."""
+        if not self._rotation.count:
+            self.reopen()
+            return
+        self.acquire()
+        try:
+            self.rotate()
+        finally:
+            self.release()
+
     def reopen(self) -> None:
         """Go on in the file that has the name now: another program has renamed the one that had it."""
         self.acquire()

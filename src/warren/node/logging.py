@@ -12,18 +12,20 @@ from warren.node import settings
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
 from warren.node.log_file import RotatedFile, Rotation
-from warren.node.log_lines import Json, Lines
+from warren.node.log_lines import LEVEL_NAMES, Json, Lines
 from warren.node.log_writing import Writer
-from warren.node.settings import Setting
+from warren.node.settings import LEVELS, Setting
 
 _ROOT = "warren"
 # Above everything: a level that lets nothing through.
 _NONE = logging.CRITICAL + 1
 _FORMATTERS: dict[str, Callable[[], logging.Formatter]] = {"plaintext": Lines, "json": Json}
-_CATEGORIES: tuple[tuple[str, Setting[str]], ...] = (
-    ("warren.connection", settings.LOG_CONNECTION_LEVEL),
-    ("warren.audit", settings.LOG_AUDIT_LEVEL),
-)
+# Those whose level may be another than that of the rest.
+CATEGORIES: dict[str, Setting[str]] = {
+    "connection": settings.LOG_CONNECTION_LEVEL,
+    "channel": settings.LOG_CHANNEL_LEVEL,
+    "audit": settings.LOG_AUDIT_LEVEL,
+}
 
 
 class Log:
@@ -34,9 +36,11 @@ class Log:
         logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
         # The same for the caller: None is what the logging HOWTO gives for it.
         logging._srcfile = None
-        self._file = _file(config)
-        handlers: list[logging.Handler] = [] if self._file is None else [self._file]
-        if config.get(settings.LOG_CONSOLE):
+        self.file = _file(config)
+        self.has_console = config.get(settings.LOG_CONSOLE)
+        self.has_exchange = False
+        handlers: list[logging.Handler] = [] if self.file is None else [self.file]
+        if self.has_console:
             console = logging.StreamHandler(sys.stderr)
             _prepare(
                 console, config.get(settings.LOG_CONSOLE_FORMATTER), config.get(settings.LOG_CONSOLE_LEVEL)
@@ -49,26 +53,51 @@ class Log:
         # A handler that wants more than the default gets it.
         default = _level(config.get(settings.LOG_LEVEL))
         root.setLevel(min([default, *(handler.level for handler in handlers if handler.level)]))
-        for handler in handlers:
-            handler.setLevel(handler.level or default)
-        for name, setting in _CATEGORIES:
+        # What has no level of its own follows the default, also when that changes.
+        self._followers = [handler for handler in handlers if not handler.level]
+        self._others = [handler for handler in handlers if handler.level]
+        for handler in self._followers:
+            handler.setLevel(default)
+        for name, setting in CATEGORIES.items():
             chosen = config.get(setting)
-            logging.getLogger(name).setLevel(_level(chosen) if chosen else logging.NOTSET)
+            _category(name).setLevel(_level(chosen) if chosen else logging.NOTSET)
 
     def publish(self, exchange: logging.Handler, config: Config) -> None:
         """Have `exchange` publish what is logged from now on."""
         _prepare(
             exchange, config.get(settings.LOG_EXCHANGE_FORMATTER), config.get(settings.LOG_EXCHANGE_LEVEL)
         )
-        exchange.setLevel(exchange.level or _level(config.get(settings.LOG_LEVEL)))
         root = logging.getLogger(_ROOT)
+        self.has_exchange = True
+        (self._others if exchange.level else self._followers).append(exchange)
+        exchange.setLevel(exchange.level or _level(config.get(settings.LOG_LEVEL)))
         root.setLevel(min(root.level, exchange.level))
         root.addHandler(exchange)
 
     def reopen(self) -> None:
         """Go on in a new file if the one that was written has been renamed."""
-        if self._file is not None:
-            self._file.reopen()
+        if self.file is not None:
+            self.file.reopen()
+
+    def levels(self) -> dict[str, str]:
+        """The least that is logged, by category; of those that have a level of their own."""
+        default = min([handler.level for handler in self._followers], default=logging.getLogger(_ROOT).level)
+        own = {name: _category(name).level for name in CATEGORIES}
+        return {"default": _name(default)} | {name: _name(level) for name, level in own.items() if level}
+
+    def set_level(self, level: str, category: str = "") -> bool:
+        """Log what is at least `level`, of `category` or of everything; whether there is such a level."""
+        name = LEVELS.get(level.lower())
+        if name is None:
+            return False
+        if category:
+            _category(category).setLevel(_level(name))
+            return True
+        for handler in self._followers:
+            handler.setLevel(_level(name))
+        least = min([_level(name), *(handler.level for handler in self._others)])
+        logging.getLogger(_ROOT).setLevel(least)
+        return True
 
     def stop(self) -> None:
         """Write what waits, and nothing more."""
@@ -101,6 +130,14 @@ def _prepare(handler: logging.Handler, formatter: str, level: str) -> None:
     handler.setFormatter(_FORMATTERS[formatter]())
     if level:
         handler.setLevel(_level(level))
+
+
+def _category(name: str) -> logging.Logger:
+    return logging.getLogger(f"{_ROOT}.{name}")
+
+
+def _name(level: int) -> str:
+    return LEVEL_NAMES.get(level, "none")
 
 
 def _level(name: str) -> int:

@@ -30,6 +30,8 @@ class Readings(Protocol):
 class MemoryMonitor:
     """This process's memory against vm_memory_high_watermark."""
 
+    resource = "memory"
+
     def __init__(
         self, alarms: Alarms, readings: Readings, now: Callable[[], int], press: Callable[[int], None]
     ) -> None:
@@ -39,23 +41,36 @@ class MemoryMonitor:
         self._readings = readings
         self._now = now
         self._limit = 0
-        self._plenty = 0
+        self._total = 0
+        self._ratio = 0.0
         # When what is free inside the process may be given back again.
         self._trim_at = 0
 
     def configure(self, config: Config) -> None:
         """Use the limit that `config` says."""
-        total = memory_total(config, self._readings)
+        self._total = memory_total(config, self._readings)
+        self._ratio = config.get(settings.PAGING_RATIO)
         absolute = config.get(settings.MEMORY_ABSOLUTE)
         if absolute is None or config.is_set(settings.MEMORY_RELATIVE):
-            absolute = int(total * config.get(settings.MEMORY_RELATIVE))
-        self._limit = absolute
-        self._plenty = int(absolute * config.get(settings.PAGING_RATIO))
-        logger.info("publishers wait above %d MiB of memory, of %d MiB", self._limit // _MIB, total // _MIB)
-        if self._limit >= total:
-            logger.warning("that is all the memory there is: the alarm would come too late")
+            self.limit(config.get(settings.MEMORY_RELATIVE))
+        else:
+            self.limit(absolute)
         if self._readings.memory_used() is None:
             logger.warning("nobody says how much memory is used here: there is no memory alarm")
+
+    @property
+    def octets(self) -> int:
+        """Above which publishers wait."""
+        return self._limit
+
+    def limit(self, value: float) -> None:
+        """Use `value`: octets, or a share of the memory if it has a fraction."""
+        self._limit = int(self._total * value) if isinstance(value, float) else value
+        logger.info(
+            "publishers wait above %d MiB of memory, of %d MiB", self._limit // _MIB, self._total // _MIB
+        )
+        if self._limit >= self._total:
+            logger.warning("that is all the memory there is: the alarm would come too late")
 
     def look(self) -> int:
         """Measure; answers in how many ms to look again."""
@@ -68,7 +83,7 @@ class MemoryMonitor:
             self._trim_at = now + TRIM_MS
             self._readings.give_back()
             level = self._level() or level
-        self._press(queue_memory(level.octets, self._plenty, level.limit))
+        self._press(queue_memory(level.octets, int(self._limit * self._ratio), level.limit))
         if self._alarms.measured(level):
             used, limit = level.octets // _MIB, level.limit // _MIB
             if level.is_low:
@@ -89,20 +104,30 @@ class MemoryMonitor:
 class DiskMonitor:
     """The disk of the data directory against disk_free_limit."""
 
+    resource = "disk"
+
     def __init__(self, alarms: Alarms, readings: Readings, folder: Path) -> None:
         self._alarms = alarms
         self._readings = readings
         self._folder = folder
         self._limit = 0
+        self._total = 0
         self._is_failing = False
 
     def configure(self, config: Config) -> None:
         """Use the limit that `config` says."""
+        self._total = memory_total(config, self._readings)
         relative = config.get(settings.DISK_RELATIVE)
-        if relative is None:
-            self._limit = config.get(settings.DISK_ABSOLUTE)
-        else:
-            self._limit = int(memory_total(config, self._readings) * relative)
+        self.limit(config.get(settings.DISK_ABSOLUTE) if relative is None else relative)
+
+    @property
+    def octets(self) -> int:
+        """Below which publishers wait."""
+        return self._limit
+
+    def limit(self, value: float) -> None:
+        """Use `value`: octets, or a share of the memory if it has a fraction."""
+        self._limit = int(self._total * value) if isinstance(value, float) else value
         logger.info("publishers wait below %d MiB free on the disk of %s", self._limit // _MIB, self._folder)
 
     def look(self) -> int:
@@ -144,6 +169,20 @@ class Monitors:
         for monitor in self._monitors:
             monitor.configure(config)
             self._look(monitor)
+
+    def limits(self) -> dict[str, int]:
+        """Octets by resource."""
+        return {monitor.resource: monitor.octets for monitor in self._monitors}
+
+    def limit(self, resource: str, value: float) -> int | None:
+        """Use another limit of `resource`, octets or a share of memory; in octets, None without one."""
+        for monitor in self._monitors:
+            if monitor.resource == resource:
+                monitor.limit(value)
+                self._timers[monitor].cancel()
+                self._look(monitor)
+                return monitor.octets
+        return None
 
     def stop(self) -> None:
         """No further looks."""

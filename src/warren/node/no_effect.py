@@ -40,7 +40,15 @@ NAMES = (
     "definitions.hashing", "definitions.https", "definitions.tls", "definitions.skip_if_unchanged",
     # Passwords and other ways to log in.
     "credential_validator", "auth_cache", "auth_http",
-    "auth_ldap", "auth_oauth2", "trust_store", "anonymous_login_user", "anonymous_login_pass",
+    "auth_ldap.log", "auth_ldap.ssl_options.cacerts", "auth_ldap.ssl_options.cert",
+    "auth_ldap.ssl_options.client_renegotiation", "auth_ldap.ssl_options.crl_check",
+    "auth_ldap.ssl_options.depth", "auth_ldap.ssl_options.dh", "auth_ldap.ssl_options.dhfile",
+    "auth_ldap.ssl_options.fail_if_no_peer_cert", "auth_ldap.ssl_options.honor_cipher_order",
+    "auth_ldap.ssl_options.honor_ecc_order", "auth_ldap.ssl_options.hostname_verification",
+    "auth_ldap.ssl_options.key", "auth_ldap.ssl_options.log_alert", "auth_ldap.ssl_options.psk_identity",
+    "auth_ldap.ssl_options.reuse_sessions", "auth_ldap.ssl_options.secure_renegotiate",
+    "auth_ldap.ssl_options.sni", "auth_ldap.ssl_options.versions",
+    "auth_oauth2", "trust_store", "anonymous_login_user", "anonymous_login_pass",
     # What is logged where, beyond the console and one file.
     "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.federation",
     "log.file", "log.journald", "log.mirroring", "log.queue", "log.ra", "log.syslog", "log.upgrade",

@@ -21,6 +21,7 @@ from warren.node.values import (
     rotation_date,
     size,
     text,
+    text_or_none,
     unless,
 )
 from warren.transport.certificates import LoginFrom
@@ -55,11 +56,16 @@ _MS = integer(0, 2**32 - 1)
 _LOGIN_SOURCES = {source.value: source for source in LoginFrom} | {
     "subject_alt_name": LoginFrom.SUBJECT_ALTERNATIVE_NAME
 }
-_LEVELS = {
+# Their names, and what the log calls them.
+LEVELS = {
     "debug": "DEBUG", "info": "INFO", "notice": "INFO", "warning": "WARNING", "error": "ERROR",
     "critical": "CRITICAL", "alert": "CRITICAL", "emergency": "CRITICAL", "none": "NONE",
 }  # fmt: skip
 
+_SOURCES = {
+    name: source for source in Source for name in (source.value, f"rabbit_auth_backend_{source.value}")
+}
+_BINDS = choice({name: name for name in ("as_user", "anon")})
 _FORMATTERS = {name: name for name in ("plaintext", "json")}
 
 # --- where ------------------------------------------------------------------------------------
@@ -73,6 +79,13 @@ MANAGEMENT_HOST = Setting("management.tcp.ip", "", text, "where the HTTP API lis
 MANAGEMENT_PORT = Setting("management.tcp.port", 15_672, integer(0, 65_535), "where the HTTP API listens")
 PROMETHEUS_HOST = Setting("prometheus.tcp.ip", "", text, "where metrics are read")
 PROMETHEUS_PORT = Setting("prometheus.tcp.port", 15_692, integer(0, 65_535), "where metrics are read")
+STREAM_TCP = Family(
+    "stream.listeners.tcp", {"default": Address("", 5552)}, address, "where clients speak the stream protocol"
+)
+STREAM_HOST = Setting(
+    "stream.advertised_host", "", text, "where they are told to connect to; where they have, without it"
+)
+STREAM_PORT = Setting("stream.advertised_port", 0, integer(0, 65_535), "the same")
 DATA_DIRECTORY = Setting("data_dir", "", text, "what survives a restart; none without it")
 SKIP_DAMAGE = Setting(
     "metadata.skip_damage", False, boolean, "start without the queues, users … that cannot be read any more"
@@ -95,6 +108,12 @@ FRAME_SIZE = Setting(
 )
 FRAME_SIZE_HANDSHAKE = Setting(
     "initial_frame_max", limits.FRAME_SIZE_HANDSHAKE, integer(4096, 2**24), "octets before connection.tune"
+)
+STREAM_FRAME_SIZE = Setting(
+    "stream.frame_max", limits.STREAM_FRAME_SIZE_MAX, integer(0, 2**28), "octets proposed to stream clients"
+)
+STREAM_HEARTBEAT = Setting(
+    "stream.heartbeat", limits.HEARTBEAT_S, integer(0, 65_535), "seconds proposed to stream clients"
 )
 CHANNELS = Setting("channel_max", limits.CHANNELS_MAX, integer(0, 65_535), "channels proposed to clients")
 MESSAGE_SIZE = Setting(
@@ -154,11 +173,9 @@ MECHANISMS = Family(
     "ways to log in, in order of preference",
 )
 LOOPBACK_USERS = Family("loopback_users", {"guest": True}, boolean, "users let in from this machine only")
-BACKENDS: Family[Source] = Family(
+BACKENDS: Family[Source | None] = Family(
     "auth_backends", {"1": Source.INTERNAL},
-    choice({
-        name: source for source in Source for name in (source.value, f"rabbit_auth_backend_{source.value}")
-    }),
+    choice({**_SOURCES, "cache": None, "rabbit_auth_backend_cache": None}),
     "who is asked who somebody is, in order; with .authn and .authz, and what they may do",
 )  # fmt: skip
 PASSWORD_HASHING = Setting(
@@ -202,6 +219,67 @@ OAUTH2_VERIFY = Setting(
     "auth_oauth2.https.peer_verification", True, choice({"verify_peer": True, "verify_none": False}),
     "whether the key server has to prove who it is",
 )  # fmt: skip
+CACHED_BACKEND = Setting(
+    "auth_cache.cached_backend", Source.LDAP, choice(_SOURCES), "who is asked where the backend is `cache`"
+)
+LDAP_REMEMBERED = Setting(
+    "auth_cache.cache_ttl", limits.DIRECTORY_REMEMBERED_MS, _MS, "how long an answer of LDAP is good"
+)
+LDAP_SERVERS: Family[str] = Family("auth_ldap.servers", {}, text, "who is asked, in order")
+LDAP_PORT: Setting[int | None] = Setting(
+    "auth_ldap.port", None, integer(1, 65_535), "where they listen; 389, and 636 with use_ssl"
+)
+LDAP_USER_PATTERN = Setting(
+    "auth_ldap.user_dn_pattern", "${username}", text, "a user's distinguished name, or what is looked up"
+)
+LDAP_BIND_PATTERN = Setting(
+    "auth_ldap.user_bind_pattern", "", text, "with what they bind instead: ${ad_user}@example.com"
+)
+LDAP_LOOKUP_ATTRIBUTE = Setting(
+    "auth_ldap.dn_lookup_attribute", "", text_or_none, "the attribute that has their name, if it is looked up"
+)
+LDAP_LOOKUP_BASE = Setting("auth_ldap.dn_lookup_base", "", text_or_none, "where they are")
+LDAP_LOOKUP_BIND = Setting("auth_ldap.dn_lookup_bind", "as_user", _BINDS, "who looks them up")
+LDAP_LOOKUP_USER = Setting("auth_ldap.dn_lookup_bind.user_dn", "", text, "the same, of a name")
+LDAP_LOOKUP_PASSWORD = Setting(
+    "auth_ldap.dn_lookup_bind.password", "", text, "the password of that one", is_secret=True
+)
+LDAP_OTHER_BIND = Setting("auth_ldap.other_bind", "as_user", _BINDS, "who looks for their groups")
+LDAP_OTHER_USER = Setting("auth_ldap.other_bind.user_dn", "", text, "the same, of a name")
+LDAP_OTHER_PASSWORD = Setting(
+    "auth_ldap.other_bind.password", "", text, "the password of that one", is_secret=True
+)
+LDAP_GROUPS_BASE = Setting(
+    "auth_ldap.group_lookup_base", "", text_or_none, "where groups are; where users are without it"
+)
+LDAP_GROUP_ATTRIBUTE = Setting(
+    "auth_ldap.group_attribute", "member", text, "what names the members of a group; memberUid has logins"
+)
+LDAP_TAGS: Family[str] = Family("auth_ldap.tags", {}, text, "the group that has a tag, or `everybody`")
+LDAP_GRANTS: Family[str] = Family(
+    "auth_ldap.grants", {}, text, "what a group may do: .group, .vhost, .configure, .write, .read"
+)
+LDAP_TLS = Setting("auth_ldap.use_ssl", False, boolean, "TLS from the first octet on")
+LDAP_START_TLS = Setting("auth_ldap.use_starttls", False, boolean, "TLS as the first thing asked for")
+LDAP_AUTHORITY_FILE = Setting(
+    "auth_ldap.ssl_options.cacertfile", "", text, "who signs their certificates; those of the system"
+)
+LDAP_CERTIFICATE_FILE = Setting("auth_ldap.ssl_options.certfile", "", text, "ours, if they want one")
+LDAP_KEY_FILE = Setting("auth_ldap.ssl_options.keyfile", "", text, "its key")
+LDAP_KEY_PASSWORD = Setting("auth_ldap.ssl_options.password", "", text, "opens the key", is_secret=True)
+LDAP_VERIFY = Setting(
+    "auth_ldap.ssl_options.verify", True, choice({"verify_peer": True, "verify_none": False}),
+    "whether the servers have to prove who they are",
+)  # fmt: skip
+LDAP_TIMEOUT = Setting(
+    "auth_ldap.timeout", limits.DIRECTORY_TIMEOUT_MS, integer(1, 60_000), "milliseconds for a whole login"
+)
+LDAP_IDLE = Setting(
+    "auth_ldap.idle_timeout", limits.DIRECTORY_IDLE_MS, _MS, "milliseconds that an unused connection is kept"
+)
+LDAP_LINKS = Setting(
+    "auth_ldap.connection_pool_size", limits.DIRECTORY_LINKS, integer(1, 1000), "connections at once"
+)
 DEFAULT_USER = Setting("default_user", "guest", text, "made when there is nobody yet")
 DEFAULT_PASSWORD = Setting("default_pass", "guest", text, "its password", is_secret=True)
 DEFAULT_VHOST = Setting("default_vhost", "/", text, "made when there is none yet")
@@ -222,15 +300,18 @@ CLUSTER_NAME = Setting("cluster_name", "", text, "what clients and people are to
 
 # --- log --------------------------------------------------------------------------------------
 LOG_CONSOLE = Setting("log.console", True, boolean, "lines go to standard error")
-LOG_CONSOLE_LEVEL = Setting("log.console.level", "", choice(_LEVELS), "the least that goes there")
-LOG_LEVEL = Setting("log.default.level", "INFO", choice(_LEVELS), "the least that is logged")
+LOG_CONSOLE_LEVEL = Setting("log.console.level", "", choice(LEVELS), "the least that goes there")
+LOG_LEVEL = Setting("log.default.level", "INFO", choice(LEVELS), "the least that is logged")
 LOG_CONSOLE_FORMATTER = Setting(
     "log.console.formatter", "plaintext", choice(_FORMATTERS), "lines, or an object of JSON in each"
 )
-LOG_AUDIT_LEVEL = Setting("log.audit.level", "", choice(_LEVELS), "the same, of who changed what")
-LOG_CONNECTION_LEVEL = Setting("log.connection.level", "", choice(_LEVELS), "the same, of clients")
+LOG_AUDIT_LEVEL = Setting("log.audit.level", "", choice(LEVELS), "the same, of who changed what")
+LOG_CONNECTION_LEVEL = Setting("log.connection.level", "", choice(LEVELS), "the same, of clients")
+LOG_CHANNEL_LEVEL = Setting(
+    "log.channel.level", "", choice(LEVELS), "the same, of what clients did wrong on channels"
+)
 LOG_FILE = Setting("log.file", "", text, "lines go to this file too; false for none")
-LOG_FILE_LEVEL = Setting("log.file.level", "", choice(_LEVELS), "the least that goes there")
+LOG_FILE_LEVEL = Setting("log.file.level", "", choice(LEVELS), "the least that goes there")
 LOG_FILE_FORMATTER = Setting(
     "log.file.formatter", "plaintext", choice(_FORMATTERS), "lines, or an object of JSON in each"
 )
@@ -244,7 +325,7 @@ LOG_ROTATION_COUNT = Setting(
     "log.file.rotation.count", 0, integer(0, 1000), "how many that were written before are kept"
 )
 LOG_EXCHANGE = Setting("log.exchange", False, boolean, "lines are published to amq.rabbitmq.log, too")
-LOG_EXCHANGE_LEVEL = Setting("log.exchange.level", "", choice(_LEVELS), "the least that is published")
+LOG_EXCHANGE_LEVEL = Setting("log.exchange.level", "", choice(LEVELS), "the least that is published")
 LOG_EXCHANGE_FORMATTER = Setting(
     "log.exchange.formatter", "plaintext", choice(_FORMATTERS), "lines, or an object of JSON in each"
 )

@@ -3,6 +3,8 @@
 <data>/vhosts/<first 32 digits of the SHA-256 of its name>/   its segments
                                                    name       what it is called, for people
                                                    transient/ segments of what no start reads
+                                                   streams/   the streams
+                                                   staged/    rows that wait for their commit, and plans
               <digits>.<a number>.deleted/                    what is left of one that is deleted
               <digits>.lost/                                  one that damaged metadata had forgotten
 """
@@ -18,21 +20,28 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from warren.flow.credit import Credit
-from warren.limits import QUEUE_MEMORY_MAX
+from warren.limits import QUEUE_MEMORY_MAX, STREAM_DAMAGE_TOLD_MAX
 from warren.metadata.machine import Metadata
+from warren.runtime.clock import wall_ms
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.folder import make_folder
+from warren.runtime.memory_disk import MemoryDisk
 from warren.runtime.randomness import random_octets
 from warren.runtime.supervisor import contain
 from warren.runtime.timers import Periodic
 from warren.runtime.worker import Worker
 from warren.session.domain import Domain
+from warren.store.disk import Disk
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_erased, open_store
 from warren.store.segment import SUFFIX, SegmentError
 from warren.store.stores import Stores
+from warren.store.streams.log import StreamFiles
+from warren.store.streams.recovery import OpenStreams, open_streams
+from warren.store.streams.store import StreamStore
 
 logger = logging.getLogger("warren.storage")
 
@@ -41,6 +50,8 @@ _NAME = "name"
 _DELETED = ".deleted"
 _LOST = ".lost"
 _TRANSIENT = "transient"
+_STREAMS = "streams"
+_STAGED = "staged"
 _DIGITS = 32
 # How often a batch that found no room is tried again.
 _RETRY_S = 1.0
@@ -62,8 +73,11 @@ class Keeping:
     """The open store of one virtual host."""
 
     recovered: Recovered
-    persistent: "_Shelf"
-    transient: "_Shelf"
+    persistent: "_Shelf[MessageStore]"
+    transient: "_Shelf[MessageStore]"
+    streams: "_Shelf[StreamStore]"
+    # What could not be read.
+    damage: list[SegmentError]
     # How many messages are in it, and how long it took to open it.
     count: int
     seconds: float
@@ -76,14 +90,22 @@ class Keeping:
     @property
     def failure(self) -> Exception | None:
         """Why it cannot be used any more, if that is so."""
-        return self.persistent.port.failure or self.transient.port.failure
+        return next((shelf.port.failure for shelf in self.shelves if shelf.port.failure is not None), None)
+
+    @property
+    def shelves(self) -> "tuple[_Shelf[MessageStore], _Shelf[MessageStore], _Shelf[StreamStore]]":
+        """All that it has."""
+        return self.persistent, self.transient, self.streams
+
+
+S = TypeVar("S", MessageStore, StreamStore)
 
 
 @dataclass(slots=True)
-class _Shelf:
-    """One of its two stores."""
+class _Shelf(Generic[S]):
+    """One of its stores."""
 
-    store: MessageStore
+    store: S
     disk: DirectoryDisk
     port: "_LoopPort"
 
@@ -111,6 +133,10 @@ class Storage:
         """The directory of the virtual host `name`."""
         return self.path / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 
+    def staged_path_of(self, name: str) -> Path:
+        """The directory of what is staged in it."""
+        return self.path_of(name) / _STAGED
+
     async def recover(self, name: str, failed: Callable[[Exception], None], *, is_doubted: bool) -> Keeping:
         """Open the store of `name`, while others go on. SegmentError, OSError: it cannot be used.
 
@@ -120,21 +146,21 @@ class Storage:
 
     async def abandon(self, keeping: Keeping) -> None:
         """`keeping` is not wanted after all."""
-        for shelf in (keeping.persistent, keeping.transient):
+        for shelf in keeping.shelves:
             shelf.port.is_over = True
             await shelf.disk.close_behind()
 
     def _recover(self, name: str, failed: Callable[[Exception], None], *, is_doubted: bool) -> Keeping:
         """The same, in a thread of its own."""
         path = self.path_of(name)
-        for folder in (self.path, path):
+        for folder in (self.path, path, path / _STAGED):
             make_folder(folder)
         port = _LoopPort(self._loop, name, failed, _NO_CONFIRMS)
         disk = DirectoryDisk(path, self._loop, self._writer, guard=port.guard)
         started = time.monotonic()
         world = OpeningWorld(
             random_octets=random_octets,
-            has_queue=self._numbers(name).__contains__,
+            has_queue=self._numbers(name, is_stream=False).__contains__,
             progress=_Progress(name).tell,
         )
         try:
@@ -143,6 +169,7 @@ class Storage:
             recovered = open_store(disk, port, world)
             (path / _NAME).write_text(name + "\n", "utf-8", "surrogateescape")
             transient = self._erased(path / _TRANSIENT, _LoopPort(self._loop, name, failed, _NO_PAGING))
+            found, streams = self._streams(name, _LoopPort(self._loop, name, failed, _NO_CONFIRMS))
         except BaseException:
             disk.close()
             raise
@@ -151,10 +178,28 @@ class Storage:
         seconds = time.monotonic() - started
         count = sum(found.count for levels in recovered.queues.values() for found in levels.values())
         return Keeping(
-            recovered=recovered, persistent=persistent, transient=transient, count=count, seconds=seconds
+            recovered=recovered,
+            persistent=persistent,
+            transient=transient,
+            streams=streams,
+            damage=[*recovered.damage, *found],
+            count=count,
+            seconds=seconds,
         )
 
-    def _erased(self, path: Path, port: "_LoopPort") -> _Shelf:
+    def _streams(self, name: str, port: "_LoopPort") -> "tuple[list[SegmentError], _Shelf[StreamStore]]":
+        """The streams of `name`, and what of them is damaged."""
+        path = self.path_of(name) / _STREAMS
+        path.mkdir(exist_ok=True)
+        disk = DirectoryDisk(path, self._loop, self._writer, guard=port.guard)
+        try:
+            opened = _opened_streams(name, disk, port, self._numbers(name, is_stream=True))
+        except BaseException:
+            disk.close()
+            raise
+        return opened.damage, _Shelf(opened.store, disk, port)
+
+    def _erased(self, path: Path, port: "_LoopPort") -> "_Shelf[MessageStore]":
         """A store in `path` for what no start reads."""
         path.mkdir(exist_ok=True)
         port.is_transient = True
@@ -170,11 +215,12 @@ class Storage:
         """Have `domain`, in which there is nothing yet, keep what comes; say what was found."""
         name = domain.vhost.name
         self._open[name] = keeping
-        keeping.persistent.port.credit = keeping.transient.port.credit = domain.credit
-        recovered = keeping.recovered
+        for shelf in keeping.shelves:
+            shelf.port.credit = domain.credit
         keeping.stores.queue_memory_max = self.queue_memory
         domain.vhost.keep_in(keeping.stores)
-        for damage in recovered.damage:
+        domain.vhost.keep_streams_in(keeping.streams.store)
+        for damage in keeping.damage:
             logger.error(
                 "vhost '%s' runs without what is damaged: %s (in %s)", name, damage, self.path_of(name)
             )
@@ -222,11 +268,11 @@ class Storage:
     def is_full(self, name: str) -> bool:
         """Whether the messages of `name` wait for room on the disk."""
         keeping = self._open.get(name)
-        return keeping is not None and (keeping.persistent.port.is_full or keeping.transient.port.is_full)
+        return keeping is not None and any(shelf.port.is_full for shelf in keeping.shelves)
 
     def damage_of(self, name: str) -> list[SegmentError]:
         """What could not be read when the store of `name` was opened."""
-        return self._open[name].recovered.damage if name in self._open else []
+        return self._open[name].damage if name in self._open else []
 
     async def close(self) -> None:
         """Write what is pending, and let go of everything."""
@@ -237,15 +283,18 @@ class Storage:
 
     async def _close(self, name: str) -> None:
         keeping = self._open.pop(name)
-        store = keeping.recovered.store
-        # One that has failed is deaf, and has nothing to write any more.
-        if not keeping.persistent.port.is_over:
-            closed = self._loop.create_future()
-            store.close(lambda: closed.set_result(None))
-            await closed
-            if store.failure is not None:
-                logger.error("the last messages of vhost '%s' were not written: %s", name, store.failure)
+        for shelf in (keeping.persistent, keeping.streams):
+            # One that has failed is deaf, and has nothing to write any more.
+            if not shelf.port.is_over:
+                await self._write_rest(name, shelf.store)
         await self.abandon(keeping)
+
+    async def _write_rest(self, name: str, store: MessageStore | StreamStore) -> None:
+        closed = self._loop.create_future()
+        store.close(lambda: closed.set_result(None))
+        await closed
+        if store.failure is not None:
+            logger.error("the last messages of vhost '%s' were not written: %s", name, store.failure)
 
     def press(self, octets: int) -> None:
         """Let no queue have more than `octets` of messages in memory, of what comes from here on."""
@@ -256,13 +305,14 @@ class Storage:
     def _tend(self) -> None:
         for keeping in self._open.values():
             keeping.stores.tend()
+            keeping.streams.store.tend(wall_ms())
 
-    def _numbers(self, name: str) -> set[int]:
-        """The numbers of the queues of `name`."""
+    def _numbers(self, name: str, *, is_stream: bool) -> set[int]:
+        """The numbers of the queues of `name` that are streams, or that are not."""
         vhost = self._metadata.vhost(name)
         # A list of its own: in another thread, queues may come and go meanwhile.
         queues = [] if vhost is None else list(vhost.topology.queues.values())
-        return {queue.number for queue in queues}
+        return {queue.number for queue in queues if (queue.kind == "stream") == is_stream}
 
     def _set_aside(self, name: str) -> Path | None:
         """Give the directory of `name` a name that nobody else asks for; None if that cannot be done."""
@@ -293,7 +343,7 @@ class _LoopPort(StorePort):
         self._name = name
         self._on_failed = on_failed
         self._when_full = when_full
-        self.store: MessageStore | None = None
+        self.store: MessageStore | StreamStore | None = None
         # Of the virtual host, once it lives.
         self.credit: Credit | None = None
         self._is_behind = False
@@ -363,6 +413,47 @@ class _LoopPort(StorePort):
             self.is_over = True
             self.failure = error
             self._on_failed(error)
+
+
+class StreamsInMemory:
+    """Where the streams of one virtual host are without a data directory. Belongs to the running loop."""
+
+    def __init__(self, name: str) -> None:
+        loop = asyncio.get_running_loop()
+        port = _LoopPort(loop, name, _raise, _NO_CONFIRMS)
+        self.store = _opened_streams(name, MemoryDisk(loop), port, set()).store
+        self._tending = Periodic(loop, _TEND_S, lambda: self.store.tend(wall_ms()))
+
+    def close(self) -> None:
+        """The virtual host is gone."""
+        self._tending.stop()
+
+
+def _raise(error: Exception) -> None:
+    """There is nothing that could be started again."""
+    raise error
+
+
+def _opened_streams(name: str, disk: Disk, port: _LoopPort, numbers: set[int]) -> OpenStreams:
+    """The streams with these `numbers`, of which there are files on `disk`."""
+    files = StreamFiles(disk=disk, random_octets=random_octets, report=_Reporter(name).report)
+    opened = open_streams(files, port, numbers.__contains__)
+    port.store = opened.store
+    return opened
+
+
+class _Reporter:
+    """Says what of a stream cannot be read: once for each place, however many readers come by."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._told: set[str] = set()
+
+    def report(self, error: OSError | SegmentError) -> None:
+        text = str(error)
+        if text not in self._told and len(self._told) < STREAM_DAMAGE_TOLD_MAX:
+            self._told.add(text)
+            logger.error("vhost '%s': readers of a stream go on behind what is damaged: %s", self._name, text)
 
 
 class _Progress:

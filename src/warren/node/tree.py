@@ -25,12 +25,13 @@ from warren.limits import (
     VHOST_WINDOW_MS,
 )
 from warren.management.managed import VhostView
+from warren.management.staging.staging import Staging
 from warren.metadata.commands import INTERNAL_USER, Command, PutVhost, Reply
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.node.expiry import VhostExpiry
 from warren.node.refusal import BootRefused
-from warren.node.storage import Keeping, Storage, is_full
+from warren.node.storage import Keeping, Storage, StreamsInMemory, is_full
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_octets
 from warren.runtime.supervisor import Hopeless, Intensity, NotYet, Supervisor, contain
@@ -64,6 +65,7 @@ class TreeWorld:
     on_down: Callable[[str], None] | None
     # Whether messages are kept: no virtual host lives before there is a storage then.
     is_keeping: bool
+    staging: Staging
 
 
 class Tree:
@@ -121,6 +123,11 @@ class Tree:
             if connection.login is not None
             and connection.domain is not None
             and is_meant(connection.login.user, connection.domain.vhost.name)
+        ]
+        closes += [
+            partial(guest.dismiss, reason)
+            for guest in self._world.server.guests
+            if is_meant(guest.user, guest.vhost)
         ]
         return in_pieces(closes, CLOSED_PER_TURN, self._world.later)
 
@@ -191,6 +198,8 @@ class _Vhost:
         self._world = world
         self._domain: Domain | None = None
         self._expiry: VhostExpiry | None = None
+        # Of a broker without a data directory.
+        self._streams: StreamsInMemory | None = None
         self._is_gone = False
         self._has_failed = False
         # Of one that had its name, and may still be in its directory.
@@ -245,7 +254,10 @@ class _Vhost:
         domain, self._domain = self._domain, None
         if domain is not None:
             self._world.server.domains.pop(self.name, None)
+            self._world.staging.let_out(self.name)
             domain.close()
+        if self._streams is not None:
+            self._streams.close()
         if self._expiry is not None:
             self._expiry.stop()
             self._expiry = None
@@ -356,12 +368,17 @@ class _Vhost:
         if keeping is not None:
             assert self._tree.storage is not None
             self._tree.storage.adopt(domain, keeping)
+        else:
+            self._streams = StreamsInMemory(self.name)
+            domain.vhost.keep_streams_in(self._streams.store)
         return domain
 
     def _let_in(self, domain: Domain) -> None:
         """All is there: let things expire, and clients come."""
         self._expiry = VhostExpiry(domain.vhost, self._world.clock)
         self._world.server.domains[self.name] = domain
+        if self._tree.storage is not None:
+            self._world.staging.let_in(domain, self._tree.storage.staged_path_of(self.name))
 
     def _after(self, pause_ms: int, action: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(pause_ms / _MS, action)

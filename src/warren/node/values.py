@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from warren.node.log_file import is_date
 
@@ -37,6 +37,11 @@ class Address:
 def text(value: str) -> str:
     """Any text."""
     return value
+
+
+def text_or_none(value: str) -> str:
+    """Any text but `none`, which is none."""
+    return "" if value.lower() == "none" else value
 
 
 def boolean(value: str) -> bool:
@@ -78,16 +83,23 @@ def size(value: str) -> int:
     return int(match[1]) * unit
 
 
-def choice(choices: dict[str, Choice]) -> Callable[[str], Choice]:
-    """One of a few words."""
+@dataclass(frozen=True, slots=True)
+class OneOf(Generic[Choice]):
+    """Reads one of a few words."""
 
-    def parse(value: str) -> Choice:
+    choices: dict[str, Choice]
+
+    def __call__(self, value: str) -> Choice:
+        """What `value` stands for."""
         try:
-            return choices[value.lower()]
+            return self.choices[value.lower()]
         except KeyError:
-            raise ValueRefused(f"must be one of {', '.join(choices)}") from None
+            raise ValueRefused(f"must be one of {', '.join(self.choices)}") from None
 
-    return parse
+
+def choice(choices: dict[str, Choice]) -> OneOf[Choice]:
+    """One of a few words."""
+    return OneOf(choices)
 
 
 def unless(words: tuple[str, ...], parse: Callable[[str], int]) -> Callable[[str], int | None]:

@@ -5,7 +5,8 @@ from warren.model.confirmation cimport Confirmation
 from warren.model.message cimport Message, body_size_of
 from warren.queues.consumers cimport ConsumerSet
 from warren.queues.handed_out cimport HandedOut
-from warren.queues.queue cimport Consumer, Delivery, Queue, QueueHost
+from warren.queues.local cimport LocalQueue
+from warren.queues.queue cimport Consumer, Delivery, QueueHost
 from warren.queues.ready cimport Ready
 
 cdef int _ACCEPTED
@@ -14,40 +15,19 @@ cdef int _HAS_EXPIRATION
 cdef int _PERSISTENT
 cdef int _NONE
 
-cdef class ClassicQueue(Queue):
+cdef class ClassicQueue(LocalQueue):
     # What a publish to a waiting consumer looks at comes first, so that it lies together.
     cdef Consumer _sole
-    cdef readonly int64_t published_count
-    cdef readonly int64_t delivered_no_ack_count
-    cdef public bint is_moved
     cdef bint _refuses
     cdef Ready _ready
-    cdef readonly int64_t unacked_count
-    cdef readonly int64_t unacked_octets
-    cdef readonly int64_t delivered_count
-    cdef readonly int64_t acknowledged_count
-    cdef readonly int64_t redelivered_count
     cdef ConsumerSet _consumers
     cdef int64_t _ttl_ms
     cdef int64_t _length_max
     cdef int64_t _octets_max
-    cdef QueueHost _host
     cdef int64_t _wake_when
-    cdef readonly int64_t used_at
     cdef int64_t _expires_ms
     cdef int64_t _attempts_max
     cdef HandedOut _handed_out
-    cdef readonly str name
-    cdef readonly str vhost_name
-    cdef readonly object settings
-    cdef public object owner
-    cdef public bint is_auto_delete
-    cdef readonly bint is_deleted
-    cdef public int64_t risen_count
-    cdef readonly int64_t got_count
-    cdef readonly int64_t got_no_ack_count
-    cdef readonly int64_t got_empty_count
-    cdef public object history
 
     @cython.locals(consumer=Consumer)
     cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
@@ -74,7 +54,6 @@ cdef class ClassicQueue(Queue):
     cdef _hand_out(self, Consumer consumer, Delivery delivery)
     cdef _count_out(self, Delivery delivery)
     cdef _count_back(self, Delivery delivery)
-    cdef _move(self)
     @cython.locals(ready=Ready)
     cdef bint _is_full_for(self, Message message) except -1
     @cython.locals(ready=Ready, delivery=Delivery)

@@ -17,8 +17,9 @@ from warren.model.message import HAS_EXPIRATION, PERSISTENT, Message, body_size_
 from warren.queues.consumers import ConsumerSet
 from warren.queues.handed_out import HandedOut
 from warren.queues.kept import KeptReady
+from warren.queues.local import LocalQueue
 from warren.queues.priority import PriorityReady
-from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, Peeked, Queue, QueueHost
+from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, Peeked, QueueHost
 from warren.queues.ready import Ready
 from warren.store.found import Found
 from warren.store.stores import Stores
@@ -30,45 +31,16 @@ _PERSISTENT = PERSISTENT
 _NONE = -1
 
 
-class ClassicQueue(Queue):
+class ClassicQueue(LocalQueue):
     """A queue whose messages live on this node, in memory."""
 
     __slots__ = (
-        "_attempts_max", "_consumers", "_expires_ms", "_handed_out", "_host", "_length_max", "_octets_max",
-        "_ready", "_refuses", "_sole", "_ttl_ms", "_wake_when", "acknowledged_count",
-        "delivered_count", "delivered_no_ack_count", "got_count", "got_empty_count", "got_no_ack_count",
-        "history", "is_auto_delete", "is_deleted", "is_moved", "name", "owner", "published_count",
-        "redelivered_count", "risen_count", "settings", "unacked_count", "unacked_octets", "used_at",
-        "vhost_name",
+        "_attempts_max", "_consumers", "_expires_ms", "_handed_out", "_length_max", "_octets_max", "_ready",
+        "_refuses", "_sole", "_ttl_ms", "_wake_when",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
-        self.name = name
-        self.vhost_name = vhost_name
-        self.settings = settings
-        # The connection that an exclusive queue belongs to; None for all others.
-        self.owner: object = None
-        self.is_auto_delete = False
-        self.is_deleted = False
-        self.unacked_count = 0
-        self.unacked_octets = 0
-        # True when the host knows that its numbers have changed.
-        self.is_moved = False
-        # All that came; and how many of them nobody has published: dead letters, and what the broker made.
-        self.published_count = 0
-        self.risen_count = 0
-        # As in `Counters`.
-        self.delivered_count = 0
-        self.delivered_no_ack_count = 0
-        self.got_count = 0
-        self.got_no_ack_count = 0
-        self.got_empty_count = 0
-        self.redelivered_count = 0
-        self.acknowledged_count = 0
-        # Whoever samples its numbers keeps them here, so that they go with it.
-        self.history: object = None
-        self._host = host
-        self.used_at = host.now
+        super().__init__(name, vhost_name, host, settings)
         # The earliest time that the host was asked to wake this queue at; _NONE: it was not.
         self._wake_when = _NONE
         self._consumers = ConsumerSet(is_single_active=settings.single_active_consumer)
@@ -107,7 +79,7 @@ class ClassicQueue(Queue):
         """Have what a store has kept of priority `level`."""
         self._ready.restore(level, found, self._ttl_ms)
         if not self.is_moved:
-            self._move()
+            self.tell_moved()
         self._schedule()
 
     def shrink(self) -> None:
@@ -168,11 +140,6 @@ class ClassicQueue(Queue):
         return not self._ready.count
 
     @property
-    def is_unused(self) -> bool:
-        """True if it has no consumer."""
-        return not self._consumers.count
-
-    @property
     def is_outlived(self) -> bool:
         """True if nobody uses it, and it is to end when it was used and is not any more."""
         if self._consumers.count:
@@ -188,7 +155,7 @@ class ClassicQueue(Queue):
         """Hand `message` to a consumer, or keep it; REFUSED by a full queue that was told to."""
         self.published_count += 1
         if not self.is_moved:
-            self._move()
+            self.tell_moved()
         if self._refuses and self._is_full_for(message):
             if self.settings.overflow is Overflow.REJECT_PUBLISH_DLX:
                 self._bury(message, "maxlen")
@@ -238,7 +205,7 @@ class ClassicQueue(Queue):
             if consumer.no_ack and ready.is_fresh():
                 self.delivered_no_ack_count += 1
                 if not self.is_moved:
-                    self._move()
+                    self.tell_moved()
                 consumer.deliver_message(ready.pop_message(), False)
             else:
                 self._hand_out(consumer, ready.pop(self))
@@ -247,7 +214,7 @@ class ClassicQueue(Queue):
         """The first ready message, handed out without a consumer (basic.get); None when nothing is ready."""
         self.used_at = self._host.now
         if not self.is_moved:
-            self._move()
+            self.tell_moved()
         if self._wake_when >= 0 and self._wake_when <= self._host.now:
             self.expire()
         if not self._ready.count or self._consumers.is_paused:
@@ -291,6 +258,25 @@ class ClassicQueue(Queue):
         if delivery is not None:
             self._count_out(delivery)
         return delivery
+
+    def hold(self, peeked: Peeked) -> Delivery | None:
+        """The same, for who settles it as a consumer would: of many, the written ones are without bodies."""
+        delivery = self.take(peeked)
+        handed_out = self._handed_out
+        if handed_out is not None and delivery is not None:
+            if self.unacked_octets > handed_out.stores.queue_memory_max:
+                handed_out.add(delivery)
+            handed_out.shrink()
+        return delivery
+
+    def lighten(self) -> None:
+        """Let go of the bodies of what was handed out, as far as that is too much, and written."""
+        if self._handed_out is not None:
+            self._handed_out.shrink()
+
+    def place_of(self, delivery: Delivery) -> int:
+        """Where `delivery`, which is out, was, and where it would be again; see `peek`."""
+        return self._ready.place_of(delivery)
 
     def let_go(self, delivery: Delivery) -> None:
         """`delivery`, taken before, is somewhere else now."""
@@ -376,15 +362,11 @@ class ClassicQueue(Queue):
         self._consumers.pause(False)
         self.pump()
 
-    def touch(self) -> None:
-        """It was declared again: x-expires starts anew."""
-        self.used_at = self._host.now
-
     def purge(self) -> int:
         """Forget what is ready; answers how many messages that were."""
         count = self._ready.count
         if count and not self.is_moved:
-            self._move()
+            self.tell_moved()
         self._ready.clear()
         return count
 
@@ -413,7 +395,7 @@ class ClassicQueue(Queue):
             if message is None:
                 break
             if not self.is_moved:
-                self._move()
+                self.tell_moved()
             self._bury(message, "expired")
         if self._expires_ms >= 0 and self.is_unused and self.used_at + self._expires_ms <= now:
             self._host.delete_queue(self)
@@ -430,7 +412,7 @@ class ClassicQueue(Queue):
         if consumer.no_ack:
             self.delivered_no_ack_count += 1
             if not self.is_moved:
-                self._move()
+                self.tell_moved()
             consumer.deliver_message(delivery.message, delivery.attempts > 0)
             self._ready.settled(delivery)
             return
@@ -458,18 +440,13 @@ class ClassicQueue(Queue):
         self.unacked_count += 1
         self.unacked_octets += delivery.octets
         if not self.is_moved:
-            self._move()
+            self.tell_moved()
 
     def _count_back(self, delivery: Delivery) -> None:
         self.unacked_count -= 1
         self.unacked_octets -= delivery.octets
         if not self.is_moved:
-            self._move()
-
-    def _move(self) -> None:
-        """Have the host know that its numbers change, once for as long as nobody looks at them."""
-        self.is_moved = True
-        self._host.moved[self] = None
+            self.tell_moved()
 
     def _is_full_for(self, message: Message) -> bool:
         """True if `message` would be one too many."""
@@ -489,7 +466,7 @@ class ClassicQueue(Queue):
         ):
             self._host.work += 1
             if not self.is_moved:
-                self._move()
+                self.tell_moved()
             self._bury(ready.drop(), "maxlen")
 
     def _bury(self, message: Message, reason: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from warren.model.arguments import Overflow
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 
 
 class Fate(Enum):
@@ -30,9 +30,11 @@ class Foresight:
     is_dead_lettered: bool = False
 
 
-def foresee(queue: ClassicQueue, size: int, expiration_ms: int | None) -> Foresight:
+def foresee(queue: LocalQueue, size: int, expiration_ms: int | None) -> Foresight:
     """What `queue`, as it is now, would do with a body of `size` octets, that expires after so long."""
     settings = queue.settings
+    if settings.kind == "stream":
+        return Foresight(fate=Fate.ACCEPTED, reason="it is kept until retention gives it up")
     excess = _excess(queue, size)
     if excess and settings.overflow is not Overflow.DROP_HEAD:
         told = f"the queue is full: {excess}, and its overflow is {settings.overflow.value}"
@@ -52,13 +54,13 @@ def foresee(queue: ClassicQueue, size: int, expiration_ms: int | None) -> Foresi
     return Foresight(fate=Fate.ACCEPTED)
 
 
-def lifetime_ms(queue: ClassicQueue, expiration_ms: int | None) -> int | None:
+def lifetime_ms(queue: LocalQueue, expiration_ms: int | None) -> int | None:
     """How long a message may wait in `queue`: what the queue says, or the message, whichever is less."""
     limits = [limit for limit in (queue.settings.message_ttl_ms, expiration_ms) if limit is not None]
     return min(limits, default=None)
 
 
-def is_taken_at_once(queue: ClassicQueue) -> bool:
+def is_taken_at_once(queue: LocalQueue) -> bool:
     """True if a consumer waits for a message, as far as the queue knows."""
     return (
         queue.is_empty
@@ -67,7 +69,7 @@ def is_taken_at_once(queue: ClassicQueue) -> bool:
     )
 
 
-def _excess(queue: ClassicQueue, size: int) -> str:
+def _excess(queue: LocalQueue, size: int) -> str:
     """Which limit a message of `size` octets would break, in words; nothing if there is room."""
     settings = queue.settings
     if settings.length_max is not None and queue.message_count >= settings.length_max:

@@ -78,8 +78,11 @@ class PriorityReady(Ready):
 
     def last_place(self, message: Message) -> int:
         """The place of `message`, which came in last of those of its priority."""
-        rank = self._priority_max - min(message.priority, self._priority_max)
-        return (rank << _RANK_SHIFT) + self._level(message).last_place(message)
+        return (self._rank(message) << _RANK_SHIFT) + self._level(message).last_place(message)
+
+    def place_of(self, delivery: Delivery) -> int:
+        """The place that `delivery` was taken from."""
+        return (self._rank(delivery.message) << _RANK_SHIFT) + delivery.position
 
     def is_fresh(self) -> bool:
         """True if what `pop` would take was never handed out before."""
@@ -188,6 +191,10 @@ class PriorityReady(Ready):
         if level is None:
             level = self._levels[priority] = self._make_level(priority)
         return level
+
+    def _rank(self, message: Message) -> int:
+        """How many levels go out before that of `message`."""
+        return self._priority_max - min(message.priority, self._priority_max)
 
     def _top(self) -> Ready:
         while True:

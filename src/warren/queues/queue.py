@@ -160,6 +160,9 @@ class Queue:
         """`delivery` dies."""
         raise NotImplementedError
 
+    def check_return(self) -> None:
+        """Raise if nothing that was handed out is ever taken back."""
+
     def consumer_ready(self, consumer: Consumer) -> None:
         """`consumer`, parked before, can take messages again."""
         raise NotImplementedError

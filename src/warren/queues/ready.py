@@ -112,6 +112,10 @@ class Ready:
         """The places of all that waits now, and of nothing that is pushed later: in ranges that grow."""
         return [range(self._end())]
 
+    def place_of(self, delivery: Delivery) -> int:
+        """The place that `delivery` was taken from."""
+        return delivery.position
+
     def last_place(self, message: Message) -> int:
         """The place of `message`, which came in last."""
         return self._end() - 1

@@ -11,7 +11,7 @@ class Clock:
     __slots__ = ("_offset_ms",)
 
     def __init__(self) -> None:
-        self._offset_ms = _wall_ms() - _uptime_ms()
+        self._offset_ms = wall_ms() - _uptime_ms()
 
     def now(self) -> int:
         """Unix time in milliseconds, never less than before."""
@@ -20,7 +20,7 @@ class Clock:
 
     def follow(self) -> None:
         """Catch up with a wall clock that was set forward; one that was set back is waited for."""
-        self._offset_ms = max(self._offset_ms, _wall_ms() - _uptime_ms())
+        self._offset_ms = max(self._offset_ms, wall_ms() - _uptime_ms())
 
 
 def _uptime_ms() -> int:
@@ -28,5 +28,6 @@ def _uptime_ms() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _NANOSECONDS
 
 
-def _wall_ms() -> int:
+def wall_ms() -> int:
+    """Unix time in milliseconds, as it is said: it may go backwards."""
     return time.time_ns() // _NANOSECONDS

@@ -15,11 +15,14 @@ from warren.metadata.events import (
     Event,
     ExchangeDeclared,
     ExchangeDeleted,
+    LeaseEnded,
+    LeaseGranted,
     PermissionsChanged,
     QueueDeclared,
     QueueDeleted,
     QueuePaused,
 )
+from warren.metadata.leases import LeaseRecord
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import OPERATOR_POLICY, VHOST_LIMITS
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
@@ -34,8 +37,9 @@ _GLOBAL = "global"
 # These are told of from what the metadata tells of them.
 _OF_TOPOLOGY = (
     commands.DeclareExchange, commands.DeleteExchange, commands.DeclareQueue, commands.DeleteQueue,
-    commands.PauseQueue, commands.DeleteExclusiveQueues, commands.Bind, commands.Unbind,
-    commands.RestoreTopology, commands.ForgetTransient,
+    commands.PauseQueue, commands.GrantLease, commands.RenewLease, commands.EndLease,
+    commands.DeleteExclusiveQueues, commands.Bind, commands.Unbind, commands.RestoreTopology,
+    commands.ForgetTransient,
 )  # fmt: skip
 
 
@@ -97,6 +101,10 @@ class Changes:
             case QueuePaused(vhost=vhost, queue=queue, is_paused=is_paused):
                 key = "queue.paused" if is_paused else "queue.resumed"
                 yield key, {"name": queue.name, "vhost": vhost}
+            case LeaseGranted(vhost=vhost, lease=lease):
+                yield "lease.granted", _lease(vhost, lease)
+            case LeaseEnded(vhost=vhost, lease=lease, state=state):
+                yield "lease.ended", _lease(vhost, lease) | {"state": state.value}
             case ExchangeDeclared(vhost=vhost, exchange=exchange):
                 yield "exchange.created", self._exchange(vhost, exchange)
             case ExchangeDeleted(vhost=vhost, exchange=exchange):
@@ -245,6 +253,17 @@ def _one(key: str, *names: str) -> Callable[[Any], Iterator[Told]]:
         yield key, {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
     return tell
+
+
+def _lease(vhost: str, lease: LeaseRecord) -> Table:
+    return {
+        "lease": lease.id,
+        "queue": lease.queue,
+        "vhost": vhost,
+        "user": lease.user,
+        "key": lease.key,
+        "messages": lease.messages,
+    }
 
 
 def _set(command: commands.SetParameter) -> Iterator[Told]:

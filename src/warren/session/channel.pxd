@@ -34,6 +34,7 @@ cdef class Channel:
     cdef object _consuming
     cdef object _declarations
     cdef object _attend
+    cdef object _failed
     cdef bytearray _held
     cdef Py_ssize_t _held_size
     cdef bint _is_resuming

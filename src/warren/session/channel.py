@@ -59,6 +59,7 @@ class Channel:
         "_attend",
         "_consuming",
         "_declarations",
+        "_failed",
         "_held",
         "_held_size",
         "_host",
@@ -97,6 +98,8 @@ class Channel:
         self._declarations = parts.declarations
         # Runs what no frame brought, so that its exceptions end like those of frames.
         self._attend = parts.attend
+        # Told why the channel ends, and of which method.
+        self._failed = parts.failed
         # Frames that came while a handler waits, or while publishing is blocked; whole, as they came.
         self._held = bytearray()
         self._held_size = 0
@@ -281,6 +284,7 @@ class Channel:
         """Close the channel because of `error` (0-9-1 §1.5.2.5)."""
         index = self._method_index if error.method_index is None else error.method_index
         self.is_closing = True
+        self._failed(error, index)
         self.release()
         close = methods.ChannelClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
         self._outbox.method(self.number, close)
@@ -347,6 +351,8 @@ class Channel:
 
     def _settle(self, tag: int, multiple: bool, how: int) -> None:
         transaction = self._publisher.transaction
+        if how != ACKNOWLEDGE:
+            self.subscriber.check_return(tag, multiple)
         if transaction is None:
             self.subscriber.settle(tag, multiple, how)
         else:
@@ -366,6 +372,7 @@ class Channel:
     def _requeue(self) -> None:
         """Requeue what is unsettled, beside what is to be settled at commit (RabbitMQ 3.10.8, measured)."""
         transaction = self._publisher.transaction
+        self.subscriber.check_return(0, True)
         if transaction is None:
             self.subscriber.recover()
         else:
@@ -439,6 +446,7 @@ class ChannelParts:
     consuming: Consuming
     declarations: Declarations
     attend: Callable[["Channel", Callable[[], None]], None]
+    failed: Callable[[ChannelException, int], None]
     message_size_max: int
 
 

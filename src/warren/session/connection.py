@@ -22,6 +22,7 @@ from warren.session.channel import Channel
 from warren.session.closing import close_text
 from warren.session.domain import Domain, Login
 from warren.session.entrance import Entrance
+from warren.session.failures import connection_failed
 from warren.session.handshake import Handshake
 from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, Pulse, check_heartbeat
 from warren.session.opening import open_channel
@@ -546,6 +547,7 @@ class Connection:
             self._is_deaf = True
             return
         self._entrance = None
+        connection_failed(self, error)
         self._release(b"")
         index = error.method_index or 0
         close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)

@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from warren.errors import AmqpNotImplemented, PreconditionFailed
+from warren.metadata.records import NO_ARGUMENTS
 from warren.model.names import generated_name
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
+from warren.queues.reading import Reading
+from warren.queues.stamping import OFFSET_HEADER
+from warren.queues.stream import StreamQueue
 from warren.session.outbox import Outbox
 from warren.session.publishing import REPLY_TO, PublishRules, reply_octets_count
 from warren.session.subscriber import Subscriber, Subscription
@@ -18,8 +22,8 @@ from warren.wire.method import Method
 from warren.wire.table import type_name
 
 _TAG_OCTETS = 16
-# Only streams have offsets.
-_STREAM_OFFSET = "x-stream-offset"
+# Only streams have offsets, and only they have no priorities.
+_UNKNOWN_ARGUMENTS = {"classic": (OFFSET_HEADER,), "stream": ("x-priority", "x-cancel-on-ha-failover")}
 
 
 class Consuming:
@@ -71,12 +75,12 @@ class Consuming:
             is_exclusive=method.exclusive,
             priority=self._priority(method, queue),
         )
-        if _STREAM_OFFSET in method.arguments:
-            raise PreconditionFailed(
-                f"invalid arg '{_STREAM_OFFSET}' for queue '{queue.name}' in vhost '{self._vhost.name}' "
-                "of queue type rabbit_classic_queue"
-            )
+        reading = self._reading(method, queue)
         queue.check_consumer(consumer)
+        if isinstance(queue, StreamQueue):
+            if not self._subscriber.prefetch:
+                raise PreconditionFailed(f"consumer prefetch count is not set for '{_described(queue)}'")
+            queue.introduce(consumer, reading)
         consumer.arguments = method.arguments
         self._check_timeouts(queue.settings.consumer_timeout_ms)
         if not method.no_wait:
@@ -106,13 +110,13 @@ class Consuming:
         self._subscriber.check_tag(tag)
         return tag or generated_name("amq.ctag", self._random_octets(_TAG_OCTETS))
 
-    def _queue(self, name: str) -> ClassicQueue:
+    def _queue(self, name: str) -> LocalQueue:
         """The queue that is meant, which the user may read and which belongs to no other connection."""
         name = self._requester.stripped_queue(name)
         self._requester.authorizer.check_read_queue(name)
         return self._declaring.live_queue(self._requester, name)
 
-    def _priority(self, method: methods.BasicConsume, queue: ClassicQueue) -> int:
+    def _priority(self, method: methods.BasicConsume, queue: LocalQueue) -> int:
         priority = method.arguments.get("x-priority", 0)
         if isinstance(priority, bool) or not isinstance(priority, int):
             raise PreconditionFailed(
@@ -121,15 +125,32 @@ class Consuming:
             )
         return priority
 
+    def _reading(self, method: methods.BasicConsume, queue: LocalQueue) -> Reading:
+        """What is asked of a stream; nobody asks it of another queue, nor a stream for a priority."""
+        kind = queue.settings.kind
+        for argument in _UNKNOWN_ARGUMENTS[kind]:
+            if argument in method.arguments:
+                raise PreconditionFailed(
+                    f"invalid arg '{argument}' for {_described(queue)} of queue type rabbit_{kind}_queue"
+                )
+        try:
+            return Reading(method.arguments if kind == "stream" else NO_ARGUMENTS)
+        except ValueError as error:
+            raise PreconditionFailed(f"invalid arg for {_described(queue)}: {error}") from None
+
     def _send(self, method: Method) -> None:
         self._outbox.method(self._subscriber.channel_number, method)
+
+
+def _described(queue: LocalQueue) -> str:
+    return f"queue '{queue.name}' in vhost '{queue.vhost_name}'"
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumeContext:
     """Who consumes, how queues are found, and where chance comes from."""
 
-    declaring: Declaring[ClassicQueue]
+    declaring: Declaring[LocalQueue]
     requester: Requester
     random_octets: Callable[[int], bytes]
     # Told how long a delivery of a queue that is consumed may be held (ms).

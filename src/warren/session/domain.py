@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from warren.access.authorize import Authorizer
-from warren.access.grants import Bearer, grants_of
+from warren.access.grants import Bearer, Visitor, grants_of
 from warren.errors import InternalError, ResourceError
 from warren.flow.credit import Credit
 from warren.limits import REMOVAL_RETRY_MS
@@ -16,6 +16,8 @@ from warren.metadata.records import QueueRecord
 from warren.metadata.users import User
 from warren.model.arguments import QueueSettings
 from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
+from warren.queues.stream import StreamQueue
 from warren.routing.router import Router
 from warren.session.handshake import Handshake
 from warren.session.publishing import PublishRules
@@ -23,6 +25,7 @@ from warren.session.tracing import Tracer
 from warren.store.found import Found
 from warren.vhost.declaring import Declaring
 from warren.vhost.errand import Later, run
+from warren.vhost.leasing import Leasing, LeasingWorld
 from warren.vhost.topology import LiveParts, Topology
 from warren.vhost.vhost import VirtualHost
 from warren.vhost.wiring import Wiring
@@ -70,14 +73,15 @@ class Domain:
     """One virtual host with all that a session needs to work in it."""
 
     vhost: VirtualHost
-    topology: Topology[ClassicQueue]
-    declaring: Declaring[ClassicQueue]
-    wiring: Wiring[ClassicQueue]
+    topology: Topology[LocalQueue]
+    declaring: Declaring[LocalQueue]
+    wiring: Wiring[LocalQueue]
     metadata: Metadata
     # What the disk lets publishers do; always, without one.
     credit: Credit
     # At work while the virtual host is traced.
     tracer: Tracer
+    leasing: Leasing
 
     @classmethod
     def open(cls, name: str, metadata: Metadata, proposals: Proposals, world: "DomainWorld") -> "Domain":
@@ -85,7 +89,12 @@ class Domain:
         router = Router(name)
         vhost = VirtualHost(name, router, world.now)
 
-        def make_queue(record: QueueRecord, settings: QueueSettings) -> ClassicQueue:
+        def make_queue(record: QueueRecord, settings: QueueSettings) -> LocalQueue:
+            if record.kind == "stream":
+                assert vhost.streams is not None
+                stream = StreamQueue(record.name, name, vhost, settings)
+                stream.keep_in(vhost.streams, record.number)
+                return stream
             queue = ClassicQueue(record.name, name, vhost, settings)
             queue.owner = record.owner
             queue.is_auto_delete = record.auto_delete
@@ -112,6 +121,10 @@ class Domain:
             metadata=metadata,
             credit=Credit(world.later),
             tracer=Tracer(vhost, world.node_name, world.later),
+            leasing=Leasing(
+                vhost,
+                LeasingWorld(metadata=metadata, proposals=proposals, later=world.later, after=world.after),
+            ),
         )
         domain.follow_tracing()
         metadata.listen(domain.heed)
@@ -124,11 +137,13 @@ class Domain:
         Of a queue that was deleted while they were looked for they are let go.
         """
 
-        def restore(record: QueueRecord, queue: ClassicQueue) -> None:
-            for level, messages in found.pop(record.number, {}).items():
-                queue.restore(level, messages)
+        def restore(record: QueueRecord, queue: LocalQueue) -> None:
+            if isinstance(queue, ClassicQueue):
+                for level, messages in found.pop(record.number, {}).items():
+                    queue.restore(level, messages)
 
         yield from self.topology.recover(restore)
+        yield from self.leasing.restore()
         while found and not self.topology.is_closed:
             self._discard(*found.popitem())
             yield
@@ -149,7 +164,7 @@ class Domain:
         remove = self.vhost.queue_unused
         self.vhost.queue_unused = lambda queue: None if self._is_durable(queue) else remove(queue)
 
-    def _is_durable(self, queue: ClassicQueue) -> bool:
+    def _is_durable(self, queue: LocalQueue) -> bool:
         vhost = self.metadata.vhost(self.vhost.name)
         record = None if vhost is None else vhost.topology.queues.get(queue.name)
         return record is not None and record.durable
@@ -157,6 +172,7 @@ class Domain:
     def close(self) -> None:
         """The virtual host is gone."""
         self.metadata.ignore(self.heed)
+        self.leasing.close()
         self.topology.close()
 
     def heed(self, event: Event) -> None:
@@ -185,7 +201,7 @@ class Domain:
 
     def _may_impersonate(self, user: User) -> bool:
         """True if `user` may publish in the name of others."""
-        known = user if isinstance(user, Bearer) else self.metadata.users.by_name.get(user.name)
+        known = user if isinstance(user, Visitor) else self.metadata.users.by_name.get(user.name)
         return known is not None and _IMPERSONATOR in known.tags
 
     def channels_max_of(self, user: str) -> int | None:
@@ -210,22 +226,22 @@ class _Removal:
     """Deletes queues that nobody uses any more."""
 
     def __init__(
-        self, declaring: Declaring[ClassicQueue], after: Callable[[int, Callable[[], None]], None]
+        self, declaring: Declaring[LocalQueue], after: Callable[[int, Callable[[], None]], None]
     ) -> None:
         self._declaring = declaring
         self._after = after
 
-    def remove(self, queue: ClassicQueue) -> None:
+    def remove(self, queue: LocalQueue) -> None:
         """Delete `queue`, which has outlived its use."""
         run(self._remove(queue))
 
-    async def _remove(self, queue: ClassicQueue) -> None:
+    async def _remove(self, queue: LocalQueue) -> None:
         try:
             await self._declaring.remove_queue(queue.name)
         except (InternalError, ResourceError):
             # It cannot be written now, and whoever looks after the disk was told.
             self._after(REMOVAL_RETRY_MS, partial(self._remove_still_unused, queue))
 
-    def _remove_still_unused(self, queue: ClassicQueue) -> None:
+    def _remove_still_unused(self, queue: LocalQueue) -> None:
         if not queue.is_deleted and queue.is_outlived:
             self.remove(queue)

@@ -6,6 +6,7 @@ from warren.errors import NotAllowed
 from warren.session.channel import Channel, ChannelParts
 from warren.session.consuming import ConsumeContext, Consuming
 from warren.session.declarations import Declarations
+from warren.session.failures import channel_failed
 from warren.session.origin import Origin
 from warren.session.publisher import Publisher
 from warren.session.subscriber import Subscriber
@@ -51,6 +52,7 @@ def open_channel(connection: "Connection", number: int) -> Channel:
         consuming=Consuming(vhost, subscriber, rules, context=context),
         declarations=Declarations(domain, requester, subscriber, rules),
         attend=connection.attend,
+        failed=lambda error, index: channel_failed(connection, number, error, index),
         message_size_max=connection.server.settings.message_size_max,
     )
     return Channel(number, parts)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from warren import limits
 from warren.session.announcing import Announcer
@@ -29,14 +29,50 @@ class SessionSettings:
     event_vhost: str = "/"
 
 
+class Guest(Protocol):
+    """An open connection of another protocol."""
+
+    @property
+    def user(self) -> str:
+        """Whose it is."""
+
+    @property
+    def vhost(self) -> str:
+        """The name of the virtual host that it works in."""
+
+    def block(self, reason: str) -> None:
+        """Hold it up if it publishes, for `reason`; an empty one lets it go on."""
+
+    def dismiss(self, reason: str) -> None:
+        """Ask it to go, and say why."""
+
+
 class Server:
     """The broker, as a connection sees it."""
 
     __slots__ = (
-        "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "announcer",
-        "blocked_reason", "channels_closed_count", "channels_opened_count", "connections",
-        "connections_closed_count", "connections_opened_count", "domains", "gate", "held", "later",
-        "moved", "offer", "random_octets", "report", "settings",
+        "_channels",
+        "_connections_of_user",
+        "_connections_of_vhost",
+        "_serial",
+        "announcer",
+        "blocked_reason",
+        "channels_closed_count",
+        "channels_opened_count",
+        "client_failed",
+        "connections",
+        "connections_closed_count",
+        "connections_opened_count",
+        "domains",
+        "gate",
+        "guests",
+        "held",
+        "later",
+        "moved",
+        "offer",
+        "random_octets",
+        "report",
+        "settings",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, settings: SessionSettings, world: "World") -> None:
@@ -49,11 +85,14 @@ class Server:
         self.random_octets = world.random_octets
         self.later = world.later
         self.report = world.report
+        self.client_failed = world.client_failed
         # Why publishers are held up now, as connection.blocked says it; empty when they are not.
         self.blocked_reason = ""
         self.held = HeldTotal()
         # The open connections, in the order in which they came.
         self.connections: dict[Connection, None] = {}
+        # And those of other protocols.
+        self.guests: dict[Guest, None] = {}
         # Those of them whose numbers have changed since somebody took this.
         self.moved: dict[Connection, None] = {}
         # Since the start.
@@ -77,6 +116,8 @@ class Server:
         self.blocked_reason = reason
         for connection in list(self.connections):
             connection.block(reason)
+        for guest in list(self.guests):
+            guest.block(reason)
 
     def opened(self, connection: "Connection") -> None:
         """`connection` is open."""
@@ -97,6 +138,18 @@ class Server:
         _count(self._connections_of_user, user, -1)
         _count(self._connections_of_vhost, vhost, -1)
         self.announcer.closed(connection)
+
+    def entered(self, guest: Guest) -> None:
+        """`guest` is open: it counts for limits."""
+        self.guests[guest] = None
+        _count(self._connections_of_user, guest.user, 1)
+        _count(self._connections_of_vhost, guest.vhost, 1)
+
+    def left(self, guest: Guest) -> None:
+        """`guest` was open, and is not any more."""
+        del self.guests[guest]
+        _count(self._connections_of_user, guest.user, -1)
+        _count(self._connections_of_vhost, guest.vhost, -1)
 
     def count_octets(self, connection: "Connection") -> None:
         """Add what `connection` has received and sent since this was called to what its virtual host has."""
@@ -140,6 +193,10 @@ class Server:
         return vhost in self.domains
 
 
+def _unheard(category: str, text: str) -> None:
+    """Whoever runs sessions without a log."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """What the sessions need from above the waterline."""
@@ -149,6 +206,8 @@ class World:
     node_name: str
     # Told what went wrong that nobody expected, in one line.
     report: Callable[[str], None]
+    # And what a client did wrong, with whether a connection or a channel ended for it.
+    client_failed: Callable[[str, str], None] = _unheard
 
 
 def _whereabouts(connection: "Connection") -> tuple[str, str]:

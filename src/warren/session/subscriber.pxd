@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.counters cimport Counters
 from warren.model.message cimport Message
-from warren.queues.classic cimport ClassicQueue
+from warren.queues.local cimport LocalQueue
 from warren.queues.queue cimport Consumer, Delivery, Queue, QueueHost
 from warren.session.outbox cimport Outbox
 from warren.session.unacked cimport Unacked
@@ -30,7 +30,7 @@ cdef class Subscriber(Counters):
     cpdef settle(self, uint64_t tag, bint multiple, int how)
     @cython.locals(was_limited=bint, delivery=Delivery, consumer=Subscription, waiting=dict, queues=dict)
     cpdef settle_all(self, list deliveries, int how)
-    @cython.locals(consumer=Subscription, queue=ClassicQueue)
+    @cython.locals(consumer=Subscription, queue=LocalQueue)
     cpdef resume(self)
     @cython.locals(was_limited=bint, consumer=Subscription)
     cdef _settle_one(self, Delivery delivery, int how)
@@ -41,14 +41,14 @@ cdef class Subscriber(Counters):
     cdef bint _is_limited(self, Py_ssize_t settled)
     cdef bint _has_room(self)
     cdef _serve(self, Subscription consumer)
-    cdef _trace(self, ClassicQueue queue, Message message, bint is_redelivered)
+    cdef _trace(self, LocalQueue queue, Message message, bint is_redelivered)
 
 cdef class Subscription(Consumer):
     cdef Subscriber _subscriber
     cdef unsigned char* _octets
     cdef Py_ssize_t _tag_at
     cdef bytearray _template
-    cdef readonly ClassicQueue queue
+    cdef readonly LocalQueue queue
     cdef readonly Py_ssize_t prefetch
     cdef public Py_ssize_t unsettled
     cdef public object arguments

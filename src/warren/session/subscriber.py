@@ -7,7 +7,7 @@ from warren.limits import FRAME_OVERHEAD
 from warren.metadata.records import NO_ARGUMENTS
 from warren.model.counters import Counters
 from warren.model.message import Message
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.queues.queue import Consumer, Delivery, Queue, QueueHost
 from warren.session.announcing import printed
 from warren.session.origin import Origin
@@ -70,7 +70,7 @@ class Subscriber(Counters):
         self.prefetch_max = count if is_global else 0
         self.resume()
 
-    def consume(self, queue: ClassicQueue, consumer: "Subscription") -> None:
+    def consume(self, queue: LocalQueue, consumer: "Subscription") -> None:
         """Start `consumer`, which `queue` has nothing against."""
         consumer.start(queue, self.prefetch)
         self._consumers[consumer.tag] = consumer
@@ -119,7 +119,7 @@ class Subscriber(Counters):
         for tag in held:
             self.outbox.method(self.channel_number, BasicCancel(tag, True))
 
-    def get(self, queue: ClassicQueue, no_ack: bool) -> bool:
+    def get(self, queue: LocalQueue, no_ack: bool) -> bool:
         """Send the first ready message of `queue` (basic.get-ok); False when there is none."""
         delivery = queue.get(no_ack)
         if delivery is None:
@@ -154,6 +154,11 @@ class Subscriber(Counters):
             self.settle_all(self.unacked.take_to(tag), how)
         else:
             self._settle_one(self.unacked.take(tag), how)
+
+    def check_return(self, tag: int, multiple: bool) -> None:
+        """Raise if one of what is to be settled so, as in `settle`, is of a queue that takes nothing back."""
+        for delivery in self.unacked.among(tag, multiple):
+            delivery.queue.check_return()
 
     def settle_all(self, deliveries: list[Delivery], how: int) -> None:
         """Settle `deliveries`, which are unacked no longer, in order."""
@@ -197,7 +202,7 @@ class Subscriber(Counters):
 
         All may take their turns again before any queue hands out: else one would take what all wait for.
         """
-        queues: dict[ClassicQueue, None] = {}
+        queues: dict[LocalQueue, None] = {}
         for consumer in self._consumers.values():
             if consumer.is_parked:
                 consumer.queue.unpark(consumer)
@@ -291,7 +296,7 @@ class Subscriber(Counters):
             queue = consumer.queue
             self.origin.consumes("consumer.deleted", queue.vhost_name, queue.name, consumer.tag)
 
-    def _trace(self, queue: ClassicQueue | None, message: Message, is_redelivered: bool) -> None:
+    def _trace(self, queue: LocalQueue | None, message: Message, is_redelivered: bool) -> None:
         """Have it known that `message` was sent; that of a direct reply is no queue's, and is not traced."""
         vhost: VirtualHost = self._host  # type: ignore[assignment]
         tracer: Tracer = vhost.tracer  # type: ignore[assignment]
@@ -316,7 +321,7 @@ class Subscription(Consumer):
     ) -> None:
         super().__init__(tag, no_ack=no_ack, is_exclusive=is_exclusive, priority=priority)
         self._subscriber = subscriber
-        self.queue: ClassicQueue = None  # type: ignore[assignment]
+        self.queue: LocalQueue = None  # type: ignore[assignment]
         # Of basic.consume, as they came.
         self.arguments: Mapping[str, Value] = NO_ARGUMENTS
         # Most that it may have unsettled, 0 for no limit; and what it has.
@@ -331,7 +336,7 @@ class Subscription(Consumer):
         self._octets = self._template
         self._tag_at = len(self._template) - 9
 
-    def start(self, queue: ClassicQueue, prefetch: int) -> None:
+    def start(self, queue: LocalQueue, prefetch: int) -> None:
         """It consumes from `queue`, with `prefetch` messages unsettled at most (0: no limit)."""
         self.queue = queue
         self.prefetch = prefetch

@@ -8,7 +8,7 @@ fault: of unknown tags, those up to the highest that was taken back are passed o
 that, however many there were, and only who is about to refuse a tag looks at it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from warren.errors import PreconditionFailed
 from warren.model.ring import Ring
@@ -101,6 +101,14 @@ class Unacked:
         last = places.count if tag == 0 else min(place + 1, places.count)
         known = (self._first + at for at in range(last) if places.get(at) is not None)
         return [tag for tag in known if tag not in settled]
+
+    def among(self, tag: int, multiple: bool) -> Iterator[Delivery]:
+        """Those that `take` (`take_to`, with `multiple`) would take; none for an unknown tag."""
+        places = self._places
+        end = places.count if tag == 0 else min(tag - self._first + 1, places.count)
+        for place in range(0 if multiple else max(end - 1, 0), end):
+            if places.get(place) is not None:
+                yield places.get(place)  # type: ignore[misc]
 
     def take_back(self, tags: Iterable[int]) -> list[Delivery]:
         """Those of `tags` that are unsettled, in order: kept no longer, though the client has them still."""

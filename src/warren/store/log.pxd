@@ -27,6 +27,7 @@ cdef class Log:
 
     @cython.locals(size=int64_t, last=Segment)
     cpdef append_message(self, StoredMessage message, bytes references)
+    cpdef append_group(self, object mark, bytes value, int64_t size)
     cpdef append_parts(self, int kind, list parts)
     @cython.locals(last=Segment)
     cdef _make_room(self, int64_t size)

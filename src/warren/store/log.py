@@ -11,14 +11,18 @@ from collections.abc import Callable
 from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX, STATE_RECORD_SIZE_MAX
 from warren.model.message import StoredMessage
 from warren.store.disk import Create, Delete, Rename, Step, Sync, SyncDirectory, Write
+from warren.store.marks import Mark
 from warren.store.record import (
     BATCH,
+    GROUP,
     HEAD_SIZE,
     MESSAGE_OVERHEAD,
     SEAL,
     checksum_seed,
     encode,
+    encode_group,
     encode_message,
+    group_record_size,
     message_record_size,
 )
 from warren.store.segment import HEAD_SIZE as SEGMENT_HEAD_SIZE
@@ -90,6 +94,15 @@ class Log:
         last.hold(message.references, len(message.content) + _MESSAGE_OVERHEAD)
         encode_message(message, references, last.seed, self._chunks)
         last.size += size
+
+    def append_group(self, mark: Mark, value: bytes, size: int) -> None:
+        """Append a GROUP that gives `mark` its `value`, of records that take `size` octets and come next.
+
+        They are all in one segment: a batch that was written in part is told by what is missing behind it.
+        """
+        self._make_room(group_record_size(mark.key, value) + size)
+        self._add(encode(GROUP, encode_group(size, mark.key, value), self.last.seed))
+        mark.segment = self.last.number
 
     def append_parts(self, kind: int, parts: list[bytes]) -> None:
         """Append `parts`, all of one size, in as few records of `kind` as they fit in."""

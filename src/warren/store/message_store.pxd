@@ -28,6 +28,8 @@ cdef class MessageStore:
     cdef list _pending
     cdef list _pending_references
     cdef Py_ssize_t _pending_size
+    cdef list _groups
+    cdef Py_ssize_t _group_first
     cdef StoredMessage _last
     cdef list _last_references
     cdef list _dirty_lanes
@@ -45,6 +47,7 @@ cdef class MessageStore:
     cdef bint _is_closed
     cdef bint _is_mentioned
     cdef readonly dict lanes
+    cdef readonly dict marks
     cdef readonly uint64_t written
 
     cpdef append(self, StoredMessage message, Lane lane, uint64_t position)
@@ -63,7 +66,9 @@ cdef class MessageStore:
     cdef _add_pending(self, Py_ssize_t size)
     cdef _mark(self, Lane lane)
     cdef _end_asking(self)
-    @cython.locals(
-        log=Log, pending=list, references=list, place=Py_ssize_t, message=StoredMessage, joined=object,
-    )
+    @cython.locals(log=Log, pending=list, references=list, place=Py_ssize_t)
     cdef _encode_batch(self)
+    @cython.locals(log=Log, place=Py_ssize_t, message=StoredMessage, joined=object)
+    cdef _encode_messages(self, list pending, list references, Py_ssize_t first, Py_ssize_t end)
+    @cython.locals(place=Py_ssize_t, size=Py_ssize_t, joined=object)
+    cdef Py_ssize_t _encode_groups(self, list pending, list references) except -1

@@ -9,8 +9,9 @@ done with is a run of its positions, which for a queue that is read in order is 
 
 Invariants: a confirmation is told only after the sync of the batch that its message, and all before it, are
 in. What is released is written behind what it releases. A file is used again only after what still matters
-in it, messages that are alive and the state of lanes, was synced elsewhere. Numbers of queues are never used
-twice.
+in it, messages that are alive, the state of lanes, and marks, was synced elsewhere. Numbers of queues are
+never used twice. What is appended between `begin_group` and `end_group` is there after a crash together with
+the mark that it was given, or none of it is.
 """
 
 import errno
@@ -28,6 +29,7 @@ from warren.store.compaction import Compaction, worth_moving
 from warren.store.disk import Disk, Step
 from warren.store.lane import Lane
 from warren.store.log import Log
+from warren.store.marks import Group, Mark
 from warren.store.reader import Reader
 from warren.store.record import (
     MESSAGE_OVERHEAD,
@@ -37,6 +39,8 @@ from warren.store.record import (
     RUN_SIZE,
     encode_reference,
     encode_run,
+    group_record_size,
+    message_record_size,
 )
 from warren.store.segment import Segment, SegmentError, slot_of
 
@@ -86,9 +90,10 @@ class MessageStore:
 
     __slots__ = (
         "_asked_first", "_asked_last", "_asking", "_batch_waiting", "_chores", "_compaction", "_dead",
-        "_dead_seen", "_dirty_lanes", "_disk", "_is_announced", "_is_busy", "_is_closed", "_is_mentioned",
-        "_last", "_last_references", "_log", "_on_closed", "_pending", "_pending_references", "_pending_size",
-        "_port", "_reader", "_retried", "_runs", "_waiting", "failure", "lanes", "segments", "written",
+        "_dead_seen", "_dirty_lanes", "_disk", "_group_first", "_groups", "_is_announced", "_is_busy",
+        "_is_closed", "_is_mentioned", "_last", "_last_references", "_log", "_on_closed", "_pending",
+        "_pending_references", "_pending_size", "_port", "_reader", "_retried", "_runs", "_waiting",
+        "failure", "lanes", "marks", "segments", "written",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
@@ -110,6 +115,9 @@ class MessageStore:
         self._pending_references: list[bytes | list[bytes]] = []
         # About what these take in memory.
         self._pending_size = 0
+        # Groups of them, in order; and where the one begins that is being appended.
+        self._groups: list[Group] = []
+        self._group_first = 0
         self._last: StoredMessage | None = None
         self._last_references: list[bytes] | None = None
         # Lanes of which something was released or reached, and runs that cannot grow any more.
@@ -134,6 +142,8 @@ class MessageStore:
         self._is_closed = False
         # (number of a queue, priority level) -> lane.
         self.lanes = lanes
+        # By key.
+        self.marks: dict[bytes, Mark] = {}
         # What lies before this location can be read back.
         self.written = log.location
         self._bury([segment for segment in log.segments.values() if segment.is_dead])
@@ -163,6 +173,26 @@ class MessageStore:
         if not self._is_announced:
             self._announce()
         self._add_pending(_MESSAGE_SIZE + len(message.content))
+
+    def begin_group(self) -> None:
+        """What is appended from here on belongs together, until `end_group`, in this turn."""
+        self._group_first = len(self._pending)
+        self._last = None
+
+    def end_group(self, key: bytes, value: bytes) -> None:
+        """What was appended since `begin_group` is there if the mark `key` has `value`, and only then."""
+        mark = self.marks.get(key)
+        if mark is None:
+            mark = self.marks[key] = Mark(key, value)
+        mark.value = value
+        self._groups.append(Group(self._group_first, len(self._pending), mark))
+        self._last = None
+        if not self._is_announced:
+            self._announce()
+
+    def forget(self, key: bytes) -> None:
+        """Nobody asks for the mark `key` any more; an old one may come back when the store is opened."""
+        del self.marks[key]
 
     def confirm(self, confirmation: Confirmation, sequence: int) -> None:
         """Say to `confirmation` that `sequence` is done when all that was appended before is safe."""
@@ -310,13 +340,10 @@ class MessageStore:
         pending, self._pending = self._pending, []
         references, self._pending_references = self._pending_references, []
         self._last = None
-        for place in range(len(pending)):
-            message = pending[place]
-            if message.references:
-                joined = references[place]
-                if isinstance(joined, list):
-                    joined = b"".join(joined)
-                log.append_message(message, joined)
+        place = 0
+        if self._groups:
+            place = self._encode_groups(pending, references)
+        self._encode_messages(pending, references, place, len(pending))
         if self._chores and not self._chores[-1]():
             self._chores.pop()
         if self._compaction is not None:
@@ -326,6 +353,37 @@ class MessageStore:
             self._port.has_caught_up()
         self._pending_size = 0
         return log.finish()
+
+    def _encode_messages(
+        self, pending: list[StoredMessage], references: list[bytes | list[bytes]], first: int, end: int
+    ) -> None:
+        """Append those from `first` up to `end` that somebody needs still."""
+        log = self._log
+        for place in range(first, end):
+            message = pending[place]
+            if message.references:
+                joined = references[place]
+                if isinstance(joined, list):
+                    joined = b"".join(joined)
+                log.append_message(message, joined)
+
+    def _encode_groups(self, pending: list[StoredMessage], references: list[bytes | list[bytes]]) -> int:
+        """Append what belongs together, and what stands between; answers the place behind the last group."""
+        groups, self._groups = self._groups, []
+        place = 0
+        for group in groups:
+            self._encode_messages(pending, references, place, group.first)
+            size = 0
+            for place in range(group.first, group.end):
+                if pending[place].references:
+                    joined = references[place]
+                    if isinstance(joined, list):
+                        joined = references[place] = b"".join(joined)
+                    size += message_record_size(pending[place], joined)
+            self._log.append_group(group.mark, group.value, size)
+            self._encode_messages(pending, references, group.first, group.end)
+            place = group.end
+        return place
 
     def _compact(self, compaction: Compaction) -> None:
         """Copy some of what is alive in a segment of which most is dead."""
@@ -362,20 +420,25 @@ class MessageStore:
             self.segments[number].lanes.update(lanes)
 
     def _retire_dead(self, runs: list[bytes], reached: list[bytes]) -> list[Lane]:
-        """Let the dead segments go, and add the state that stands in them to `runs` and `reached`.
+        """Let the dead segments go, with their marks written anew, and their other state added to the rest.
 
         Answers the lanes whose state that is. Nothing happens while it would take a good part of the room
         that is won: it would fill segments that are dead themselves.
         """
         lanes = {lane for segment in self._dead for lane in segment.lanes if not lane.is_dropped}
+        numbers = {segment.number for segment in self._dead}
+        marks = [mark for mark in self.marks.values() if mark.segment in numbers]
         needed = [(lane, lane.runs()) for lane in lanes]
         size = sum(REFERENCE_SIZE + RUN_SIZE * len(its_runs) for _, its_runs in needed)
+        size += sum(group_record_size(mark.key, mark.value) for mark in marks)
         self._dead_seen = len(self._dead)
         if size * DEAD_PER_STATE_MIN > sum(segment.capacity for segment in self._dead):
             return []
         for lane, its_runs in needed:
             runs += [encode_run(lane.queue, lane.key | first, end - first) for first, end in its_runs]
             reached.append(encode_reference(lane.queue, lane.key | lane.reached))
+        for mark in marks:
+            self._log.append_group(mark, mark.value, 0)
         for segment in self._dead:
             self._log.retire(segment)
         self._dead.clear()
@@ -421,7 +484,7 @@ class MessageStore:
 
     def _is_wanted(self) -> bool:
         """True if there is something to write that somebody waits for."""
-        return bool(self._pending or self._waiting or self._asking)
+        return bool(self._pending or self._groups or self._waiting or self._asking)
 
     def _has_more(self) -> bool:
         """True if there is something to write that is much, though nobody waits for it."""

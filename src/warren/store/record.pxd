@@ -5,6 +5,7 @@ from warren.model.message cimport StoredMessage, new_stored_message, published_a
 
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _REFERENCE_SIZE
+cdef Py_ssize_t _GROUP_SIZE
 cdef Py_ssize_t _FIXED_SIZE
 cdef Py_ssize_t _COPIED_SIZE_MAX
 cdef object _pack_head
@@ -26,6 +27,9 @@ cpdef Py_ssize_t is_intact(bytes octets, Py_ssize_t at, uint32_t seed) except -1
     message=StoredMessage,
 )
 cpdef StoredMessage decode_message(bytes octets, Py_ssize_t at, Py_ssize_t size)
+cpdef uint64_t group_size(const unsigned char* octets, Py_ssize_t at) noexcept
+@cython.locals(key_at=Py_ssize_t, value_at=Py_ssize_t)
+cpdef tuple decode_mark(bytes octets, Py_ssize_t at, Py_ssize_t size)
 cpdef Py_ssize_t first_reference(Py_ssize_t at) noexcept
 cpdef Py_ssize_t reference_count(const unsigned char* octets, Py_ssize_t at) noexcept
 @cython.locals(body=Py_ssize_t, before=Py_ssize_t)

@@ -10,6 +10,8 @@
     REACHED   ( queue u32 │ position u64 ) …: all before it were handed out at least once
     BATCH     everything before this record was synced before it was written
     SEAL      the segment ends here, and another follows
+    GROUP     size u64 │ key size u16 │ key │ value: of the records in the `size` octets behind this one all
+              are there, or none is; if they are, the mark `key` has this value from then on
 
     reference │ queue u32 │ position u64 │
 
@@ -24,17 +26,23 @@ from google_crc32c import extend
 from warren.limits import CONTENT_COPIED_MAX
 from warren.model.message import StoredMessage, new_stored_message, published_at_of
 
-VERSION = 1
+# 2: with GROUP.
+VERSION = 2
 
 MESSAGE = 1
 RELEASE = 2
 REACHED = 3
 BATCH = 4
 SEAL = 5
+GROUP = 6
 
 HEAD_SIZE = 9
+# Where in a record its kind stands.
+KIND_AT = 8
 REFERENCE_SIZE = 12
 RUN_SIZE = 20
+# The body of a GROUP up to its key.
+_GROUP_SIZE = 10
 # The body of a MESSAGE up to its references.
 _FIXED_SIZE = 20
 _COPIED_SIZE_MAX = CONTENT_COPIED_MAX
@@ -103,6 +111,29 @@ def encode_reference(queue: int, position: int) -> bytes:
 def encode_run(queue: int, first: int, count: int) -> bytes:
     """`count` positions of `queue` from `first` on."""
     return queue.to_bytes(4, "big") + first.to_bytes(8, "big") + count.to_bytes(8, "big")
+
+
+def encode_group(size: int, key: bytes, value: bytes) -> bytes:
+    """The body of a GROUP of records that take `size` octets."""
+    return size.to_bytes(8, "big") + len(key).to_bytes(2, "big") + key + value
+
+
+def group_record_size(key: bytes, value: bytes) -> int:
+    """The size of the whole record of a GROUP."""
+    return _HEAD_SIZE + _GROUP_SIZE + len(key) + len(value)
+
+
+def group_size(octets: bytes, at: int) -> int:
+    """The octets of the records that belong to the GROUP at `at`."""
+    return uint64(octets, at + _HEAD_SIZE)
+
+
+def decode_mark(octets: bytes, at: int, size: int) -> tuple[bytes, bytes]:
+    """Key and value of the intact GROUP of `size` octets at `at`."""
+    key_at = at + _HEAD_SIZE + _GROUP_SIZE
+    value_at = key_at + uint16(octets, key_at - 2)
+    assert value_at <= at + size
+    return octets[key_at:value_at], octets[value_at : at + size]
 
 
 def is_intact(octets: bytes, at: int, seed: int) -> int:

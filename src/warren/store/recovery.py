@@ -18,8 +18,9 @@ from warren.store.disk import Delete, Disk, Sync, Write
 from warren.store.found import Found
 from warren.store.lane import Lane
 from warren.store.log import Log
+from warren.store.marks import Mark
 from warren.store.message_store import MessageStore, StorePort
-from warren.store.record import BATCH, SEAL, encode, is_intact
+from warren.store.record import BATCH, KIND_AT, SEAL, encode, is_intact
 from warren.store.salvage import is_damage, salvaged
 from warren.store.scan import Remaining, Scan, released
 from warren.store.segment import (
@@ -67,6 +68,7 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
     disk.perform(log.begin())
     reading.fill()
     store = MessageStore(disk, log, port, reading.lanes)
+    store.marks.update(reading.marks)
     return Recovered(store=store, queues=reading.queues, damage=reading.damage)
 
 
@@ -91,6 +93,7 @@ class _Reading:
         self.damage: list[SegmentError] = []
         self.lanes: dict[tuple[int, int], Lane] = {}
         self.queues: dict[int, dict[int, Found]] = {}
+        self.marks: dict[bytes, Mark] = {}
         # The last segment that has a damaged head, and is left as it is: its number is not used again.
         self.damaged_number = 0
         # Segments whose records end without a seal.
@@ -117,7 +120,7 @@ class _Reading:
                     self.damaged_number = number
                 continue
             self.segments[number] = segment
-            self._read_segment(segment, octets, is_damaged=bool(unreadable))
+            self._read_segment(segment, octets, unreadable, is_last=number == numbers[-1])
 
     def seal(self) -> None:
         """End the last segment where its records end; one that is damaged stays as it is."""
@@ -150,10 +153,17 @@ class _Reading:
             self.queues.setdefault(queue, {})[level] = remaining.found()
             for number in scan.segments:
                 self.segments[number].lanes.add(lane)
+        self.marks = self._scan.marks
         self._scan = Scan()
 
-    def _read_segment(self, segment: Segment, octets: bytes, *, is_damaged: bool) -> None:
-        """Take note of every record of `segment`."""
+    def _read_segment(
+        self, segment: Segment, octets: bytes, unreadable: list[SegmentError], *, is_last: bool
+    ) -> None:
+        """Take note of every record of `segment`, of which some may be `unreadable`.
+
+        All of it was synced, unless it `is_last`.
+        """
+        is_damaged = bool(unreadable)
         at = HEAD_SIZE
         batch = encode(BATCH, b"", segment.seed)
         while True:
@@ -162,13 +172,18 @@ class _Reading:
             if at > start:
                 continue
             size = is_intact(octets, at, segment.seed)
-            if size:
+            if size and octets[at + KIND_AT] == SEAL:
                 # A damaged one is kept as it is: it never counts as dead.
                 segment.is_sealed = not is_damaged
                 segment.size = at + size
                 return
             # All before a BATCH was synced: if there is one behind, this is damage and not a torn end.
             synced = octets.find(batch, at + 1)
+            if size and (synced >= 0 or not is_last):
+                # A group that is damaged was whole: what can be read of it counts, and its mark.
+                self._scan.take(segment, octets, at, size)
+                at += size
+                continue
             if synced < 0:
                 break
             self.damage.append(SegmentError(segment.name, at, "a record is damaged"))

@@ -5,7 +5,9 @@ from warren.model.column cimport Column
 from warren.store.lane cimport Lane
 from warren.store.record cimport (
     content_size,
+    decode_mark,
     first_reference,
+    group_size,
     is_intact,
     reference_count,
     uint32,
@@ -21,6 +23,7 @@ cdef int _MESSAGE
 cdef int _RELEASE
 cdef int _REACHED
 cdef int _SEAL
+cdef int _GROUP
 cdef int _HAS_EXPIRATION
 cdef int _LEVEL_SHIFT
 cdef int _SEGMENT_SHIFT
@@ -41,6 +44,7 @@ cdef class LaneScan:
 @cython.final
 cdef class Scan:
     cdef readonly dict lanes
+    cdef readonly dict marks
     cdef LaneScan _last
     cdef uint64_t _queue
     cdef uint64_t _level
@@ -58,6 +62,8 @@ cdef class Scan:
     @cython.locals(lane=LaneScan, key=tuple)
     cdef LaneScan _lane(self, uint64_t queue, uint64_t level)
 
+@cython.locals(end=Py_ssize_t)
+cdef bint _is_whole(bytes octets, Py_ssize_t at, Py_ssize_t size, uint32_t seed) except -1
 cdef uint64_t _position(uint64_t key) noexcept
 cpdef Lane released(LaneScan scan, uint64_t queue, uint64_t level)
 

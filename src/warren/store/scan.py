@@ -5,7 +5,9 @@ from warren.model.column import Column
 from warren.model.message import BODY_END, HAS_EXPIRATION
 from warren.store.found import Found
 from warren.store.lane import Lane
+from warren.store.marks import Mark
 from warren.store.record import (
+    GROUP,
     HEAD_SIZE,
     MESSAGE,
     MESSAGE_OVERHEAD,
@@ -15,7 +17,9 @@ from warren.store.record import (
     RUN_SIZE,
     SEAL,
     content_size,
+    decode_mark,
     first_reference,
+    group_size,
     is_intact,
     reference_count,
     uint32,
@@ -32,6 +36,7 @@ _MESSAGE = MESSAGE
 _RELEASE = RELEASE
 _REACHED = REACHED
 _SEAL = SEAL
+_GROUP = GROUP
 _HAS_EXPIRATION = HAS_EXPIRATION
 _LEVEL_SHIFT = 56
 _SEGMENT_SHIFT = 32
@@ -66,12 +71,14 @@ class LaneScan:
 
 
 class Scan:
-    """What was said of all lanes so far: (number of a queue, priority level) -> its scan."""
+    """What was said so far: (number of a queue, priority level) -> scan of that lane; and all marks."""
 
-    __slots__ = ("_last", "_level", "_queue", "lanes")
+    __slots__ = ("_last", "_level", "_queue", "lanes", "marks")
 
     def __init__(self) -> None:
         self.lanes: dict[LaneKey, LaneScan] = {}
+        # By key.
+        self.marks: dict[bytes, Mark] = {}
         self._last: LaneScan | None = None
         self._queue = 0
         self._level = 0
@@ -79,12 +86,15 @@ class Scan:
     def take_some(self, segment: Segment, octets: bytes, at: int) -> int:
         """Take note of intact records of `segment` from `at` on; answers where it stopped.
 
-        That is at a SEAL, at what is no such record, or after so many that others must have their turn.
+        That is at a SEAL, at what is no such record, at a GROUP of which not all is intact, or after so many
+        that others must have their turn.
         """
         seed = segment.seed
         for _ in range(_AT_ONCE):
             size = is_intact(octets, at, seed)
             if not size or octets[at + 8] == _SEAL:
+                break
+            if octets[at + 8] == _GROUP and not _is_whole(octets, at, size, seed):
                 break
             self.take(segment, octets, at, size)
             at += size
@@ -111,6 +121,9 @@ class Scan:
                 lane = self._lane(uint32(source, begin), key >> _LEVEL_SHIFT)
                 lane.reached = max(lane.reached, _position(key))
                 lane.segments.add(segment.number)
+        elif kind == _GROUP:
+            name, value = decode_mark(octets, at, size)
+            self.marks[name] = Mark(name, value, segment.number)
 
     def _take_message(self, segment: Segment, octets: bytes, at: int, size: int) -> None:
         location = (segment.number << _SEGMENT_SHIFT) | at
@@ -146,6 +159,18 @@ class Scan:
             self._queue = queue
             self._level = level
         return lane
+
+
+def _is_whole(octets: bytes, at: int, size: int, seed: int) -> bool:
+    """Whether all that belongs to the GROUP of `size` octets at `at` is there and unharmed."""
+    end = at + size + group_size(octets, at)
+    at += size
+    while at < end:
+        size = is_intact(octets, at, seed)
+        if not size:
+            return False
+        at += size
+    return True
 
 
 def _position(key: int) -> int:

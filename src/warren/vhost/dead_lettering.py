@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from warren.errors import NotFound
 from warren.limits import NAME_SIZE_MAX
 from warren.model.message import Message
-from warren.queues.classic import ClassicQueue
 from warren.queues.deaths import Death, resurrect
+from warren.queues.local import LocalQueue
 
 if TYPE_CHECKING:
     from warren.vhost.vhost import VirtualHost
@@ -24,12 +24,12 @@ class DeadLettering:
 
     def __init__(self, vhost: "VirtualHost") -> None:
         self._vhost = vhost
-        self._dead: deque[tuple[ClassicQueue, Message, str]] = deque()
+        self._dead: deque[tuple[LocalQueue, Message, str]] = deque()
         self._is_running = False
         # Reason -> how many died of it since the start.
         self.counts: dict[str, int] = {}
 
-    def take(self, queue: ClassicQueue, message: Message, reason: str) -> None:
+    def take(self, queue: LocalQueue, message: Message, reason: str) -> None:
         """`message` died in `queue`."""
         self._dead.append((queue, message, reason))
         self.counts[reason] = self.counts.get(reason, 0) + 1
@@ -42,7 +42,7 @@ class DeadLettering:
         finally:
             self._is_running = False
 
-    def _route(self, queue: ClassicQueue, message: Message, reason: str) -> None:
+    def _route(self, queue: LocalQueue, message: Message, reason: str) -> None:
         settings = queue.settings
         if settings.dead_letter_exchange is None:
             return
@@ -65,7 +65,7 @@ class DeadLettering:
         for destination in destinations:
             if getattr(destination, "name", "") not in risen.circles:
                 destination.publish(risen.message, None, 0)  # type: ignore[attr-defined]
-                if isinstance(destination, ClassicQueue):
+                if isinstance(destination, LocalQueue):
                     destination.risen_count += 1
 
 

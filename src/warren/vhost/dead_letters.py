@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from warren.errors import NotFound
 from warren.limits import CAUSE_KEYS_MAX, CAUSES_TOLD_MAX, NAME_SIZE_MAX, REACHED_PER_TURN
 from warren.model.message import BODY_END, NO_PROPERTIES, Message, encode_address
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.queues.redriven import Grave, origin_of
 from warren.routing.exchange import BY_KEY, Exchange
 from warren.vhost.looking import Looking
@@ -71,7 +71,7 @@ class DeadLetters:
 
 
 def look_for_dead_letters(
-    queue: ClassicQueue, found: DeadLetters, examined_max: int, per_turn: int
+    queue: LocalQueue, found: DeadLetters, examined_max: int, per_turn: int
 ) -> Iterator[None]:
     """Add the dead letters of `queue` to `found`, from its place on, in pieces; `examined_max` are seen."""
     looking = Looking(queue, found.place or 0)
@@ -83,7 +83,7 @@ def look_for_dead_letters(
         yield
 
 
-def reachable(vhost: VirtualHost) -> Iterator[dict[ClassicQueue, None]]:
+def reachable(vhost: VirtualHost) -> Iterator[dict[LocalQueue, None]]:
     """The queues that a dead letter of `vhost` can come to, in pieces, some of them more than once.
 
     An exchange that looks at more than the routing key may send one to anything that is bound to it.
@@ -104,7 +104,7 @@ def reachable(vhost: VirtualHost) -> Iterator[dict[ClassicQueue, None]]:
             yield from _walk(vhost, exchange, walked)
 
 
-def _routed(vhost: VirtualHost, exchange: str, key: str | None) -> list[ClassicQueue] | None:
+def _routed(vhost: VirtualHost, exchange: str, key: str | None) -> list[LocalQueue] | None:
     """Where `key` leads, if it alone says so, and is known."""
     if key is None or not (_is_name(exchange) and _is_name(key)):
         return None
@@ -114,10 +114,10 @@ def _routed(vhost: VirtualHost, exchange: str, key: str | None) -> list[ClassicQ
         return []
     if route.decides != BY_KEY:
         return None
-    return [queue for queue in route.destinations if isinstance(queue, ClassicQueue)]
+    return [queue for queue in route.destinations if isinstance(queue, LocalQueue)]
 
 
-def _walk(vhost: VirtualHost, name: str, walked: set[str]) -> Iterator[dict[ClassicQueue, None]]:
+def _walk(vhost: VirtualHost, name: str, walked: set[str]) -> Iterator[dict[LocalQueue, None]]:
     """Every queue behind the exchange `name`, and behind those that it is bound to."""
     waiting = [name]
     while waiting:
@@ -129,9 +129,9 @@ def _walk(vhost: VirtualHost, name: str, walked: set[str]) -> Iterator[dict[Clas
         walked.add(name)
         if exchange.alternate is not None:
             waiting.append(exchange.alternate)
-        found: dict[ClassicQueue, None] = {}
+        found: dict[LocalQueue, None] = {}
         for number, binding in enumerate(list(exchange.each_binding())):
-            if isinstance(binding.destination, ClassicQueue):
+            if isinstance(binding.destination, LocalQueue):
                 found[binding.destination] = None
             elif isinstance(binding.destination, Exchange):
                 waiting.append(binding.destination.name)

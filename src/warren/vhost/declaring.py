@@ -175,6 +175,8 @@ class Declaring(Generic[Q]):
                 check_redeclared(queue, record, command)
                 live.touch()
                 return _state(queue.name, live)
+            if record is not None:
+                raise InternalError(f"{queue} exists and could not be made to live: the log says why")
             check_declared(vhost, command, requester)
             reply = await self._proposals.propose(command, requester.user)
             if reply.outcome is Outcome.DONE:

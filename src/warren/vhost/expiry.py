@@ -1,13 +1,19 @@
-"""What is due at `now`: the queues of a virtual host that asked to be woken, by time."""
+"""What is due at `now`: the queues of a virtual host that asked to be woken, and its leases, by time."""
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-
-from warren.queues.queue import Queue
+from typing import Protocol
 
 # Times that were asked for and given up are swept out when they outnumber the others so many times.
 _STALE_FACTOR = 2
 _STALE_MIN = 64
+
+
+class Expiring(Protocol):
+    """A queue, or another thing for which a time may come."""
+
+    def expire(self) -> None:
+        """A time that it asked to be woken at has come."""
 
 
 class Expiry:
@@ -16,14 +22,14 @@ class Expiry:
     __slots__ = ("_due", "_serial", "_times", "notify")
 
     def __init__(self) -> None:
-        self._due: list[tuple[int, int, Queue]] = []
+        self._due: list[tuple[int, int, Expiring]] = []
         # What each queue asked for last; entries of the heap that say otherwise are passed over.
-        self._times: dict[Queue, int] = {}
+        self._times: dict[Expiring, int] = {}
         self._serial = 0
         # Told the earliest time (ms) whenever that moves closer.
         self.notify: Callable[[int], None] = _nobody
 
-    def schedule(self, queue: Queue, when: int) -> None:
+    def schedule(self, queue: Expiring, when: int) -> None:
         """Wake `queue` at `when` (ms), and at no time that was given before."""
         if self._times.get(queue) == when:
             return
@@ -36,7 +42,7 @@ class Expiry:
         if self._due[0][1] == self._serial:
             self.notify(when)
 
-    def forget(self, queue: Queue) -> None:
+    def forget(self, queue: Expiring) -> None:
         """Do not wake `queue`."""
         self._times.pop(queue, None)
 
@@ -54,7 +60,7 @@ class Expiry:
                 del self._times[entry[2]]
                 entry[2].expire()
 
-    def _is_meant(self, entry: tuple[int, int, Queue]) -> bool:
+    def _is_meant(self, entry: tuple[int, int, Expiring]) -> bool:
         return self._times.get(entry[2]) == entry[0]
 
 

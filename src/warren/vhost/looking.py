@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from warren.limits import LOOKED_AT_SIZE_MAX
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.queues.queue import Peeked
 
 
@@ -12,7 +12,7 @@ class Looking:
 
     __slots__ = ("_extent", "_queue", "examined", "is_over", "place")
 
-    def __init__(self, queue: ClassicQueue, place: int = 0) -> None:
+    def __init__(self, queue: LocalQueue, place: int = 0) -> None:
         self._queue = queue
         self._extent = queue.extent()
         # Where the next look begins, and how many messages were seen.
@@ -44,7 +44,7 @@ class Chosen:
 
     __slots__ = ("_places", "_queue", "examined", "is_over", "place")
 
-    def __init__(self, queue: ClassicQueue, places: Sequence[int]) -> None:
+    def __init__(self, queue: LocalQueue, places: Sequence[int]) -> None:
         self._queue = queue
         self._places = places
         self.place = 0
@@ -61,7 +61,7 @@ class Chosen:
                     yield peeked
 
 
-def fitting(queue: ClassicQueue) -> int:
+def fitting(queue: LocalQueue) -> int:
     """How many messages of `queue` may be in memory at once to be looked at."""
     octets = queue.ready_octets // max(queue.message_count, 1)
     return max(LOOKED_AT_SIZE_MAX // max(octets, 1), 1)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from warren.errors import AmqpError
 from warren.limits import DESTINATIONS_TOLD_MAX
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.queues.queue import Peeked
 from warren.vhost.looking import Chosen, Looking
 from warren.vhost.moving import Fits, Staying
@@ -74,5 +74,5 @@ class Preview:
 
 
 def _end(way: Way) -> End:
-    names = tuple(queue.name for queue in way.destinations if isinstance(queue, ClassicQueue))
+    names = tuple(queue.name for queue in way.destinations if isinstance(queue, LocalQueue))
     return End(way.message.exchange, way.message.routing_key, names)

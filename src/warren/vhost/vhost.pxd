@@ -22,6 +22,7 @@ cdef class VirtualHost(QueueHost):
     cdef public object queue_unused
     cdef object _dead_lettering
     cdef readonly object stores
+    cdef readonly object streams
     cdef readonly bint is_keeping
     cdef readonly object tracer
 

@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 from warren.model.confirmation import Confirmation
 from warren.model.message import HAS_HEADERS, Message
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.queues.queue import Queue, QueueHost
 from warren.routing.copies import strip_bcc
 from warren.routing.exchange import Exchange
 from warren.routing.router import Route, Router, decode_name
 from warren.store.stores import Stores
+from warren.store.streams.store import StreamStore
 from warren.vhost.dead_lettering import DeadLettering
 from warren.vhost.expiry import Expiry
 from warren.vhost.written import Written
@@ -40,6 +41,7 @@ class VirtualHost(QueueHost):
         "queues",
         "router",
         "stores",
+        "streams",
         "tracer",
     )  # fmt: skip
 
@@ -47,7 +49,7 @@ class VirtualHost(QueueHost):
         super().__init__(now)
         self.name = name
         self.router = router
-        self.queues: dict[str, ClassicQueue] = {}
+        self.queues: dict[str, LocalQueue] = {}
         self.expiry = Expiry()
         # Advances when what a user may do here changes.
         self.permission_generation = 0
@@ -57,10 +59,12 @@ class VirtualHost(QueueHost):
         # Whoever samples its counters keeps them here, so that they go with it.
         self.history: object = None
         # Deletes a queue that has outlived its use, with its bindings; set by who declares.
-        self.queue_unused: Callable[[ClassicQueue], None] = _nobody
+        self.queue_unused: Callable[[LocalQueue], None] = _nobody
         self._dead_lettering = DeadLettering(self)
         # Where the persistent messages of durable queues are kept; None: nowhere.
         self.stores: Stores | None = None
+        # And those of streams.
+        self.streams: StreamStore | None = None
         self.is_keeping = False
         # Makes copies of what is published and delivered; None while nobody asked for them.
         self.tracer: object = None
@@ -129,7 +133,7 @@ class VirtualHost(QueueHost):
         for destination in self.router.route(message.address, message):
             queue: Queue = destination  # type: ignore[assignment]
             queue.publish(message, None, 0)
-            if isinstance(queue, ClassicQueue):
+            if isinstance(queue, LocalQueue):
                 queue.risen_count += 1
 
     def trace_with(self, tracer: object) -> None:
@@ -143,11 +147,17 @@ class VirtualHost(QueueHost):
         self.stores = stores
         self.is_keeping = True
 
+    def keep_streams_in(self, store: StreamStore) -> None:
+        """Have the messages of streams kept in `store` from here on."""
+        self.streams = store
+
     async def written(self) -> None:
         """Wait until everything that was published before is safe."""
-        stores = self.stores
+        stores, streams = self.stores, self.streams
         if stores is not None and not stores.persistent.is_idle:
             await Written(stores.persistent)
+        if streams is not None and not streams.is_idle:
+            await Written(streams)
 
     def generation(self) -> int:
         """A number that differs whenever a permission or the topology does."""
@@ -186,5 +196,5 @@ def without_bcc(message: Message) -> Message:
     return message.with_property_list(strip_bcc(message.property_list))
 
 
-def _nobody(queue: ClassicQueue) -> None:
+def _nobody(queue: LocalQueue) -> None:
     """Before a topology is attached."""

@@ -12,7 +12,7 @@ from typing import Protocol
 from warren.errors import NotFound
 from warren.limits import NAME_SIZE_MAX
 from warren.model.message import Message, encode_address
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.queues.redriven import Mark, Origin, begin_anew, number_in, origin_of, taken_back
 from warren.vhost.edit import Edit
 from warren.vhost.trail import Trail
@@ -136,7 +136,7 @@ class TakingBack:
         return way
 
 
-def queue_named(vhost: VirtualHost, name: str, admit: Admit) -> ClassicQueue:
+def queue_named(vhost: VirtualHost, name: str, admit: Admit) -> LocalQueue:
     """The queue `name`, to which somebody may publish."""
     if not _is_name(name):
         raise Stays(TOO_LONG)
@@ -147,14 +147,14 @@ def queue_named(vhost: VirtualHost, name: str, admit: Admit) -> ClassicQueue:
     return queue
 
 
-def to_queue(queue: ClassicQueue, message: Message) -> Way:
+def to_queue(queue: LocalQueue, message: Message) -> Way:
     """`message` goes to `queue`, unless that refuses it."""
     _check_room(queue, message)
     return Way(message, (queue,))
 
 
 def _check_room(queue: object, message: Message) -> None:
-    if isinstance(queue, ClassicQueue) and queue.refuses(message):
+    if isinstance(queue, LocalQueue) and queue.refuses(message):
         raise Stays(FULL.format(queue.name))
 
 

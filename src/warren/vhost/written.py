@@ -4,12 +4,13 @@ from collections.abc import Callable, Generator
 
 from warren.model.confirmation import Confirmation
 from warren.store.message_store import MessageStore
+from warren.store.streams.store import StreamStore
 
 
 class Written(Confirmation):
     """The publisher of nothing, who wants to know when what is before it is written."""
 
-    def __init__(self, store: MessageStore) -> None:
+    def __init__(self, store: MessageStore | StreamStore) -> None:
         self._callbacks: list[Callable[[object], None]] = []
         self._is_done = False
         store.confirm(self, 0)

@@ -1,11 +1,18 @@
 """Logging in: PLAIN, AMQPLAIN and EXTERNAL, and one answer to whatever is wrong."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from tests.unit.access.world import Imagined, finished
 
-from warren.access.authenticate import AuthenticationSettings, Authenticator
+from warren.access.authenticate import AuthenticationSettings, Authenticator, Backend, Source
+from warren.access.directory import (
+    Directory,
+    DirectoryRefused,
+    DirectoryRules,
+    DirectoryUnavailable,
+    Person,
+)
 from warren.access.passwords import SALT_SIZE, SHA256, hash_password
 from warren.access.penalties import PenaltySettings
 from warren.errors import AmqpSyntaxError, CommandInvalid, LoginRefused
@@ -162,3 +169,86 @@ def test_a_certificate_is_not_guessed_at(authenticator: Entrance) -> None:
 def test_by_default_external_is_not_offered() -> None:
     by_default = entrance(AuthenticationSettings())
     assert by_default.mechanisms(FakePeer(certificate_login="u")) == ("AMQPLAIN", "PLAIN")
+
+
+class Asked:
+    """A directory that says what it is told to say."""
+
+    def __init__(self, end: Exception | None = None) -> None:
+        self.end = end
+        self.passwords: list[str] = []
+
+    async def find(self, name: str, password: str) -> Person:
+        self.passwords.append(password)
+        if self.end is not None:
+            raise self.end
+        return Person(name, f"uid={name}", frozenset())
+
+
+def with_directory(asked: Asked, *backends: Backend) -> Entrance:
+    metadata = Metadata()
+    stored = hash_password("pass", bytes(SALT_SIZE), SHA256)
+    user = PutUser(
+        name="u", password_hash=stored.octets, hashing_algorithm=stored.algorithm, tags=("administrator",)
+    )
+    LocalProposals(metadata, lambda: 0).apply(user)
+    imagined = Imagined()
+    settings = AuthenticationSettings(backends=backends, penalties=PenaltySettings(failures_free=2))
+    rules = DirectoryRules(tags=(("monitoring", ""),))
+    world = replace(imagined.world(), directory=Directory(asked.find, rules, metadata))
+    return Entrance(imagined, Authenticator(metadata, settings, world))
+
+
+LDAP = Backend(Source.LDAP, Source.LDAP)
+INTERNAL = Backend()
+
+
+def test_whom_the_first_backend_does_not_know_the_next_may() -> None:
+    for backends in ((LDAP, INTERNAL), (INTERNAL, LDAP)):
+        found = with_directory(Asked(), *backends)
+        assert found.authenticate("PLAIN", plain("stranger", "pw"), HERE) == "stranger"
+        refusing = with_directory(Asked(DirectoryRefused("so")), *backends)
+        assert refusing.authenticate("PLAIN", plain("u", "pass"), HERE) == "u"
+
+
+def test_a_password_that_the_first_backend_takes_is_told_to_no_other() -> None:
+    asked = Asked()
+    assert with_directory(asked, INTERNAL, LDAP).authenticate("PLAIN", plain("u", "pass"), HERE) == "u"
+    assert asked.passwords == []
+
+
+def test_what_they_may_do_is_said_by_whom_the_configuration_names() -> None:
+    split = with_directory(Asked(), Backend(Source.LDAP, Source.INTERNAL))
+    user = finished(split.authenticator.authenticate("PLAIN", plain("u", "any"), HERE))
+    assert user.tags == ("administrator",)
+    with pytest.raises(LoginRefused):
+        split.authenticate("PLAIN", plain("stranger", "any"), HERE)
+    whole = with_directory(Asked(), LDAP)
+    assert finished(whole.authenticator.authenticate("PLAIN", plain("u", "any"), HERE)).tags == (
+        "monitoring",
+    )
+
+
+def test_a_directory_that_does_not_answer_lets_nobody_in_and_nobody_is_slowed_down_for_it() -> None:
+    asked = Asked(DirectoryUnavailable("it is down"))
+    entrance = with_directory(asked, LDAP, INTERNAL)
+    for _ in range(10):
+        with pytest.raises(LoginRefused):
+            entrance.authenticate("PLAIN", plain("stranger", "a secret"), ELSEWHERE)
+    assert entrance.imagined.waits == []
+    assert entrance.imagined.reports == ["nobody says who 'stranger' is: it is down"] * 10
+    assert entrance.authenticate("PLAIN", plain("u", "pass"), ELSEWHERE) == "u"
+
+
+def test_whom_a_directory_refuses_too_often_waits() -> None:
+    entrance = with_directory(Asked(DirectoryRefused("wrong")), LDAP)
+    guess(entrance, ELSEWHERE, 4)
+    assert entrance.imagined.waits
+    assert entrance.imagined.reports[0] == "LDAP does not let 'u' in: wrong"
+
+
+def test_users_of_this_machine_are_so_in_a_directory_as_well() -> None:
+    entrance = with_directory(Asked(), LDAP)
+    assert entrance.authenticate("PLAIN", plain("guest", "pw"), HERE) == "guest"
+    with pytest.raises(LoginRefused):
+        entrance.authenticate("PLAIN", plain("guest", "pw"), ELSEWHERE)

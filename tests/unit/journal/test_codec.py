@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from warren.journal.codec import CodecError, decode_entry, encode_entry
 from warren.metadata import commands
 from warren.metadata.commands import Command, DeclareQueue, Json, PermissionCommand, SetPolicy, VhostCommand
+from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32, UInt64, Value
 
@@ -80,6 +81,20 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
     ),
     tuple[QueueRecord, ...]: records(
         st.builds(QueueRecord, text, booleans, booleans, st.none() | text, arguments, text, st.integers(0))
+    ),
+    LeaseState: st.sampled_from(LeaseState),
+    LeaseRecord: st.builds(
+        LeaseRecord,
+        id=text,
+        queue=text,
+        user=text,
+        key=text,
+        places=st.lists(st.integers(0)).map(tuple),
+        messages=st.integers(0),
+        octets=st.integers(0),
+        granted_at=st.integers(0),
+        expires_at=st.integers(0),
+        state=st.sampled_from(LeaseState),
     ),
     tuple[BindingRecord, ...]: records(st.builds(BindingRecord, text, booleans, text, text, octets)),
 }

@@ -11,12 +11,16 @@ from warren.metadata.commands import (
     Command,
     DeclareExchange,
     DeclareQueue,
+    EndLease,
+    GrantLease,
     Meta,
     PauseQueue,
     PutVhost,
+    RenewLease,
     SetPolicy,
 )
 from warren.metadata.definitions import exported
+from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
 from warren.store.disk import Done, Step
 
@@ -116,3 +120,28 @@ def test_a_pause_comes_back_with_a_queue_that_does() -> None:
         ]
     )
     assert list(again(metadata).vhosts.by_name["v"].topology.paused) == ["b"]
+
+
+def test_leases_come_back_with_a_queue_that_does() -> None:
+    def granted(id: str, queue: str, state: LeaseState = LeaseState.ACTIVE) -> GrantLease:
+        lease = LeaseRecord(
+            id=id, queue=queue, user="u", key=id, places=(3, 7, 9, 10), messages=5, octets=50, granted_at=1,
+            expires_at=2, state=state,
+        )  # fmt: skip
+        return GrantLease(vhost="v", lease=lease)
+
+    metadata = made(
+        [
+            PutVhost(name="v"),
+            *(DeclareQueue(vhost="v", name=name, durable=name != "transient") for name in ("a", "transient")),
+            granted("1", "a"),
+            granted("2", "transient"),
+            granted("3", "a"),
+            EndLease(vhost="v", id="3", state=LeaseState.SETTLED),
+            RenewLease(vhost="v", id="1", expires_at=9),
+        ]
+    )
+    known, before = (of.vhosts.by_name["v"].topology.leases for of in (again(metadata), metadata))
+    assert known.of_queue("a") == before.of_queue("a")
+    assert [lease.state for lease in known.of_queue("a")] == [LeaseState.ACTIVE, LeaseState.SETTLED]
+    assert list(known.by_id) == ["1", "3"]

@@ -58,6 +58,17 @@ def test_a_list_is_sorted_by_what_is_asked_for_and_then_as_ever() -> None:
     assert names("sort=nothing") == ["C", "a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"), [("", "baC"), ("sort_reverse=true", "Cab"), ("sort=size", "Cba")]
+)
+def test_what_is_sorted_by_nothing_stays_as_it_is(query: str, expected: str) -> None:
+    request = make_mocked_request("GET", f"/api/things?{query}")
+    response = asyncio.run(reply_list(request, replace(listing(RECORDS), sorts=())))
+    assert isinstance(response, web.Response)
+    assert isinstance(response.body, bytes)
+    assert "".join(item["name"] for item in json.loads(response.body)) == expected
+
+
 def test_many_are_sorted_across_pieces() -> None:
     records = [(f"{at * 7919 % 1000:04}", at) for at in range(LISTED_PER_TURN * 5 + 3)]
     found = listed("", records)
@@ -137,7 +148,7 @@ def test_values_are_ordered_as_erlang_orders_them() -> None:
     "page", ["", "&page=1&page_size=7", "&page=3&page_size=50", "&page=9&page_size=15", "&page=1&name=1"]
 )
 def test_what_is_sorted_already_is_listed_as_what_is_not(query: str, page: str) -> None:
-    records = [(f"{number:03}", number * 7 % 13) for number in range(LISTED_PER_TURN * 2 + 5)]
+    records = [(f"{number:03}", number * 7 % 13) for number in range(LISTED_PER_TURN * 5 + 13)]
     is_sorted = replace(
         listing(records),
         is_sorted=True,

@@ -6,10 +6,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
+from warren.access.directory import DirectoryGrants, DirectoryRules, DirectoryUser, Person
 from warren.access.grants import bearer
 from warren.access.scopes import Scopes
-from warren.limits import SESSION_IDLE_MS, SESSION_MS_MAX, SESSIONS_MAX
+from warren.limits import SESSION_IDLE_MS, SESSION_MS_MAX, SESSION_VISITOR_MS_MAX, SESSIONS_MAX
 from warren.management.sessions import COOKIE, MARK, Sessions
+from warren.metadata.machine import Metadata
 from warren.metadata.users import User
 
 ALICE = User(name="alice", password_hash=b"1", hashing_algorithm="sha256", tags=("administrator",), limits={})
@@ -126,6 +128,22 @@ def test_a_session_of_a_token_ends_with_it_and_is_nobody_elses() -> None:
     namesake = User(name="alice", password_hash=b"", hashing_algorithm="", tags=("administrator",), limits={})
     assert browser.user({"alice": namesake}) is holder
     browser.now = 1_000
+    assert browser.user() is None
+
+
+def test_a_session_of_whom_a_directory_knows_ends_after_an_hour() -> None:
+    browser = Browser()
+    person = Person("alice", "uid=alice", frozenset())
+    grants = DirectoryGrants(DirectoryRules(), person, Metadata().permissions)
+    visitor = DirectoryUser(
+        name="alice", password_hash=b"", hashing_algorithm="", tags=("management",), limits={}, grants=grants
+    )
+    browser.sign_in(visitor)
+    browser.now = SESSION_VISITOR_MS_MAX
+    # There is no such user of the metadata, or another one.
+    assert browser.user({}) is visitor
+    assert browser.user() is visitor
+    browser.now += 1
     assert browser.user() is None
 
 

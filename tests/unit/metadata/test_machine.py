@@ -22,7 +22,9 @@ from warren.metadata.commands import (
     DeclareQueue,
     DeleteExchange,
     DeleteQueue,
+    EndLease,
     ForgetTransient,
+    GrantLease,
     Meta,
     Outcome,
     PauseQueue,
@@ -30,6 +32,7 @@ from warren.metadata.commands import (
     PutVhost,
     RemoveUser,
     RemoveVhost,
+    RenewLease,
     Reply,
     SetGlobalParameter,
     SetParameter,
@@ -54,6 +57,7 @@ from warren.metadata.events import (
     VhostLimitsChanged,
     VhostRemoved,
 )
+from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission, TopicPermission
 from warren.metadata.proposals import LocalProposals
@@ -271,6 +275,24 @@ any_command: st.SearchStrategy[Command] = st.one_of(
     ),
     st.builds(DeleteQueue, vhost=vhosts, name=names),
     st.builds(PauseQueue, vhost=vhosts, name=names, is_paused=st.booleans()),
+    st.builds(
+        GrantLease,
+        vhost=vhosts,
+        lease=st.builds(
+            LeaseRecord,
+            id=names,
+            queue=names,
+            user=names,
+            key=names,
+            places=st.just((0, 2)),
+            messages=st.just(2),
+            octets=st.just(9),
+            granted_at=st.just(1),
+            expires_at=st.just(5),
+        ),
+    ),
+    st.builds(RenewLease, vhost=vhosts, id=names, expires_at=st.integers(0)),
+    st.builds(EndLease, vhost=vhosts, id=names, state=st.sampled_from([*LeaseState][1:])),
     st.builds(
         Bind,
         vhost=vhosts,

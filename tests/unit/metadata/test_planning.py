@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warren.limits import PLANNED_PER_TURN
+from warren.limits import LET_GO_PER_TURN, PLANNED_PER_TURN
 from warren.metadata.commands import Bind, Command, DeclareExchange, DeclareQueue, PutUser, PutVhost
 from warren.metadata.definitions import exported
 from warren.metadata.definitions_import import imported
@@ -203,3 +203,14 @@ def test_a_large_plan_is_made_in_pieces() -> None:
     plan = Plan(metadata_of(*BASE), queues, vhost="v", pruned=["queues"])
     assert len(list(plan.steps())) >= 5
     assert len(plan.items) == len(queues) + 1
+
+
+def test_a_plan_is_let_go_of_in_pieces() -> None:
+    metadata = Metadata()
+    commands: list[Command] = [PutVhost(name=f"v{at}") for at in range(LET_GO_PER_TURN * 2 + 1)]
+    plan = Plan(metadata, commands, vhost=None, pruned=())
+    for _ in plan.steps():
+        pass
+    assert len(plan.items) == len(commands)
+    assert sum(1 for _ in plan.end()) == 3
+    assert not plan.items

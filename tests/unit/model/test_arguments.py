@@ -132,7 +132,7 @@ def test_a_replicated_kind_refuses_what_it_cannot_be(properties: tuple[bool, boo
 
 def test_a_replicated_kind_is_not_implemented_and_a_classic_queue_may_be_anything() -> None:
     with pytest.raises(AmqpNotImplemented):
-        check_queue_properties(QUEUE, "stream", durable=True, exclusive=False, auto_delete=False)
+        check_queue_properties(QUEUE, "quorum", durable=True, exclusive=False, auto_delete=False)
     check_queue_properties(QUEUE, "classic", durable=False, exclusive=True, auto_delete=True)
 
 

@@ -78,3 +78,24 @@ def test_dates_are_those_of_rabbitmq(date: str, due: str) -> None:
 def test_what_is_no_date() -> None:
     assert [text for text in ("", "$", "D0", "$D24", "$W7", "daily") if is_date(text)] == [""]
     assert next_date("", datetime.now().astimezone()) is None
+
+
+def test_it_begins_anew_when_somebody_says_so_and_loses_nothing(tmp_path: Path) -> None:
+    file = RotatedFile(tmp_path / "log", Rotation(count=1))
+    file.handle(record("first"))
+    file.begin_anew()
+    file.handle(record("second"))
+    file.close()
+    assert texts(tmp_path) == {"log": "second\n", "log.0": "first\n"}
+
+
+def test_without_a_place_for_what_was_written_it_goes_on(tmp_path: Path) -> None:
+    file = RotatedFile(tmp_path / "log", Rotation())
+    file.handle(record("first"))
+    file.begin_anew()
+    file.handle(record("second"))
+    (tmp_path / "log").rename(tmp_path / "renamed")
+    file.begin_anew()
+    file.handle(record("third"))
+    file.close()
+    assert texts(tmp_path) == {"log": "third\n", "renamed": "first\nsecond\n"}

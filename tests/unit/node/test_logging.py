@@ -65,3 +65,33 @@ def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     entries = [Entry("log.file", str(tmp_path / "file" / "x.log"), "x"), Entry("log.console", "false", "x")]
     with pytest.raises(ConfigError, match=r"cannot write the log file '.*x\.log'"):
         Log(Config(entries))
+
+
+def test_a_level_may_be_changed_meanwhile(tmp_path: Path) -> None:
+    with log(tmp_path, {}) as started:
+        texts = logging.getLogger("warren.x")
+        texts.debug("no")
+        assert started.levels() == {"default": "info"}
+        assert started.set_level("debug")
+        texts.debug("yes")
+        assert started.set_level("error", "connection")
+        logging.getLogger("warren.connection").warning("no")
+        assert started.levels() == {"default": "debug", "connection": "error"}
+        assert not started.set_level("loud")
+    assert [line.rpartition(" ")[2] for line in written(tmp_path)] == ["yes"]
+
+
+def test_nothing_at_all_is_a_level(tmp_path: Path) -> None:
+    with log(tmp_path, {}) as started:
+        assert started.set_level("none")
+        logging.getLogger("warren.x").critical("no")
+        assert started.levels() == {"default": "none"}
+    assert written(tmp_path) == []
+
+
+def test_a_file_with_a_level_of_its_own_keeps_it(tmp_path: Path) -> None:
+    with log(tmp_path, {"log.file.level": "warning"}) as started:
+        assert started.set_level("debug")
+        logging.getLogger("warren.x").info("no")
+        logging.getLogger("warren.x").warning("yes")
+    assert [line.rpartition(" ")[2] for line in written(tmp_path)] == ["yes"]

@@ -228,3 +228,22 @@ def test_new_limits_count_at_once_and_a_stopped_monitor_looks_no_more() -> None:
         assert told.readings.looks == looks
 
     asyncio.run(work())
+
+
+def test_a_limit_that_is_set_counts_at_once_until_settings_are_read_again() -> None:
+    async def work() -> None:
+        told = Told()
+        told.readings.free = GB
+        memory = MemoryMonitor(told.alarms, told.readings, lambda: 0, told.allowed.append)
+        monitors = Monitors([memory, DiskMonitor(told.alarms, told.readings, DATA)])
+        monitors.configure(config())
+        assert monitors.limit("disk", 2 * GB) == 2 * GB
+        assert told.reason == "low on disk"
+        assert monitors.limits()["disk"] == 2 * GB
+        assert monitors.limit("memory", 0.5) == int(told.readings.memory_total() * 0.5)
+        monitors.configure(config())
+        assert told.reason == ""
+        assert monitors.limit("patience", 1) is None
+        monitors.stop()
+
+    asyncio.run(work())

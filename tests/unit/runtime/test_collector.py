@@ -1,4 +1,4 @@
-"""When the whole heap is looked through for reference cycles."""
+"""When objects are looked through for reference cycles, and which."""
 
 import gc
 import weakref
@@ -18,18 +18,19 @@ class Cycle:
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    before = gc.get_threshold()
+    before, callbacks = gc.get_threshold(), list(gc.callbacks)
     yield
+    gc.callbacks[:] = callbacks
     gc.enable()
     gc.unfreeze()
     gc.set_threshold(*before)
 
 
 def old_cycle() -> "weakref.ref[Cycle]":
-    """A cycle that only a full collection finds."""
+    """A cycle that was set aside while it was alive."""
     cycle = Cycle()
     reference = weakref.ref(cycle)
-    gc.collect(1)
+    gc.collect()
     return reference
 
 
@@ -45,26 +46,57 @@ def test_nothing_is_collected_until_all_that_stays_was_made() -> None:
     assert gc.get_freeze_count() > len(made)
 
 
-def test_a_full_collection_waits_until_much_has_come_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_come_to_stay_is_looked_through_while_it_is_little_and_set_aside() -> None:
+    made = [[] for _ in range(500_000)]  # type: ignore[var-annotated]
+    gc.collect()
+    collector = Collector()
+    collector.begin()
+    cycle = Cycle()
+    reference = weakref.ref(cycle)
+    gc.collect(1)
+    del cycle
+    before = gc.get_freeze_count()
+    kept: list[list[int]] = []
+    old = 0
+    while reference() is not None:
+        kept.append([])
+        old = max(old, len(gc.get_objects(2))) if len(kept) % 700 == 0 else old
+        assert len(kept) < 200_000
+    assert gc.get_freeze_count() > before + 1_000
+    assert len(made) == 500_000
+    assert old < 50_000
+
+
+def test_everything_is_looked_through_when_enough_was_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     collector = Collector()
     collector.begin()
     reference = old_cycle()
+    gc.collect()
     collector.look()
     assert reference() is not None
     monkeypatch.setattr("warren.runtime.collector.COLLECTED_MIN", 0)
-    gc.collect(1)
     collector.look()
     assert reference() is None
 
 
-def test_a_heap_that_has_not_doubled_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_not_doubled_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warren.runtime.collector.COLLECTED_MIN", 0)
     collector = Collector()
     collector.begin()
     kept: list[list[int]] = [[] for _ in range(100_000)]
-    gc.collect(1)
+    gc.collect()
     collector.look()
     reference = old_cycle()
     collector.look()
     assert reference() is not None
     assert len(kept) == 100_000
+
+
+def test_nothing_is_set_aside_after_the_end() -> None:
+    collector = Collector()
+    collector.begin()
+    collector.end()
+    before = gc.get_freeze_count()
+    kept = old_cycle()
+    assert gc.get_freeze_count() == before
+    assert kept() is not None

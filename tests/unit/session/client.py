@@ -158,6 +158,7 @@ class Broker:
 
     def __init__(self, **settings: object) -> None:
         self.reports: list[str] = []
+        self.failures: list[tuple[str, str]] = []
         # What waits for its turn.
         self.turns: list[Callable[[int], None]] = []
         metadata = Metadata()
@@ -169,7 +170,13 @@ class Broker:
         ):
             self.proposals.apply(command)
         handshake = HandshakeSettings(server_properties={})
-        world = World(random_octets=bytes, later=self.turns.append, report=self.reports.append, node_name="n")
+        world = World(
+            random_octets=bytes,
+            later=self.turns.append,
+            report=self.reports.append,
+            client_failed=lambda category, text: self.failures.append((category, text)),
+            node_name="n",
+        )
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake, **settings), world)
         # What is to be done after a while: milliseconds, and what.
         self.later: list[tuple[int, Callable[[], None]]] = []

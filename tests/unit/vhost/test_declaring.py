@@ -9,6 +9,7 @@ from warren.errors import (
     AccessRefused,
     AmqpError,
     AmqpNotImplemented,
+    InternalError,
     NotFound,
     PreconditionFailed,
     ResourceLocked,
@@ -247,3 +248,9 @@ def test_a_queue_is_found_for_consuming_by_who_may_read_it(live: LiveVhost) -> N
     assert error(ResourceLocked, live.declaring.live_queue, other, "q") == LOCKED.format("q")
     live.apply(ClearPermissions(user="guest", vhost="v"))
     error(AccessRefused, live.declaring.live_queue, who, "q")
+
+
+def test_a_queue_that_could_not_be_made_to_live_is_told_and_not_waited_for(live: LiveVhost) -> None:
+    declare(live, "q")
+    del live.queues["q"]
+    assert "the log says why" in error(InternalError, declare, live, "q")

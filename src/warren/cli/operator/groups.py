@@ -6,14 +6,16 @@ from click.shell_completion import get_completion_class
 from warren.cli.operator.accounts import ACCOUNTS
 from warren.cli.operator.changes import CHANGES
 from warren.cli.operator.command import Command, built
+from warren.cli.operator.explained import EXPLAINED, explained
 from warren.cli.operator.lists import LISTS
 from warren.cli.operator.moving import MOVING
+from warren.cli.operator.node import NODE
 from warren.cli.operator.operations import OPERATIONS
 from warren.cli.operator.options import common_options
 from warren.cli.operator.tasks import TASKS
 from warren.cli.operator.tracing import TRACING
 
-COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVING, *OPERATIONS, *TRACING)
+COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVING, *OPERATIONS, *TRACING, *NODE)
 _GROUPS = {
     "queues": "Queues, and the messages in them.",
     "dead-letters": "Messages that died, and sending them back.",
@@ -32,7 +34,8 @@ _GROUPS = {
     "connections": "Connections, and closing them.",
     "channels": "Channels.",
     "consumers": "Consumers.",
-    "nodes": "Nodes.",
+    "nodes": "Nodes: their limits, settings and listeners.",
+    "log": "Where the log goes, and how much of it.",
     "trace": "The firehose: copies of all messages of a virtual host.",
     "health": "Checks, which end with status 6 if they find something.",
     "feature-flags": "Feature flags.",
@@ -49,6 +52,8 @@ def add_commands(main: click.Group) -> None:
         (groups[command.group] if command.group else main).add_command(built(command))
         if command.known_as:
             main.add_command(built(command, is_known_as=True))
+    for name in EXPLAINED:
+        main.add_command(explained(name))
     main.add_command(completion)
 
 

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from warren.cli.perf.board import Phase, Seat, Totals
-from warren.cli.perf.confirms import ConfirmCounter
 from warren.cli.perf.crew import Crew, Observer, raise_open_files_limit
 from warren.cli.perf.histogram import Histogram
-from warren.cli.perf.link import Link
+from warren.cli.perf.link import open_link
 from warren.cli.perf.load import Load
 from warren.cli.perf.publication import Content, Publication
 from warren.cli.perf.result import Result
 from warren.cli.perf.topology import CHANNEL, declare, delete, names_for
-from warren.cli.perf.uri import Target
 from warren.cli.perf.usage import usage
+from warren.client.confirms import ConfirmCounter
+from warren.client.link import Link
+from warren.client.uri import Target
 from warren.wire.method import Method
 from warren.wire.methods import (
     BasicConsume,
@@ -41,7 +42,7 @@ def measure_connections(target: Target, *, count: int, observer: Observer) -> Re
     result = Result("connections", {"connections": count})
     empty = settled_memory(observer)
     begin_s = time.monotonic()
-    links = [Link(target) for _ in range(count)]
+    links = [open_link(target) for _ in range(count)]
     try:
         result.figures["opened_per_s"] = count / (time.monotonic() - begin_s)
         steps: dict[str, Callable[[Link], None]] = {
@@ -78,7 +79,7 @@ def measure_queues(target: Target, *, count: int, observer: Observer) -> Result:
     result = Result("queues", {"queues": count})
     load = Load(target=target, queues=count)
     names = names_for(load)
-    link = Link(target)
+    link = open_link(target)
     link.open_channel(CHANNEL)
     empty = settled_memory(observer)
     begin_s = time.monotonic()
@@ -107,7 +108,7 @@ def measure_backlog(target: Target, backlog: Backlog, observer: Observer) -> Res
     result = Result("backlog", {"messages": backlog.count, "size": backlog.size})
     load = Load(target=target, size=backlog.size, is_persistent=backlog.is_persistent)
     names = names_for(load)
-    link = Link(target)
+    link = open_link(target)
     link.open_channel(CHANNEL)
     declare(link, load, names)
     content = Content(
@@ -198,7 +199,7 @@ def _churn(target: Target, seat: Seat) -> Callable[[], Histogram]:
         histogram = Histogram()
         while seat.board.phase is Phase.RUNNING:
             begin_ns = time.monotonic_ns()
-            link = Link(target)
+            link = open_link(target)
             link.open_channel(CHANNEL)
             link.close()
             histogram.record(time.monotonic_ns() - begin_ns)
@@ -209,7 +210,7 @@ def _churn(target: Target, seat: Seat) -> Callable[[], Histogram]:
 
 
 def _declare(target: Target, durable: bool, seat: Seat) -> Callable[[], Histogram]:
-    link = Link(target)
+    link = open_link(target)
     link.open_channel(CHANNEL)
     prefix = f"p{os.getpid():x}.{time.time_ns():x}."
 

@@ -7,12 +7,12 @@ import click
 
 from warren.cli.perf import capacity
 from warren.cli.perf.crew import LoadFailed, Observer
-from warren.cli.perf.link import BrokerRefused
 from warren.cli.perf.load import Load
 from warren.cli.perf.report import as_json, print_progress, print_setup, table
 from warren.cli.perf.result import Result, traffic_result
 from warren.cli.perf.traffic import run_traffic
-from warren.cli.perf.uri import DEFAULT_URI, Target, parse_uri
+from warren.client.link import BrokerRefused
+from warren.client.uri import DEFAULT_URI, Target, parse_uri
 
 # The traffic scenarios: what each shows, and how its defaults differ from those of a Load.
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -5,9 +5,10 @@ import ssl
 
 from warren.cli.perf.deliveries import DeliveryCounter, Misaligned
 from warren.cli.perf.histogram import Histogram
-from warren.cli.perf.link import NOT_NOW, BrokerRefused, Link, reason
+from warren.cli.perf.link import NOT_NOW
 from warren.cli.perf.paced import STAMPS
-from warren.cli.perf.settling import AckWriter, ack
+from warren.client.link import BrokerRefused, Link, reason
+from warren.client.settling import AckWriter, ack
 
 CHANNEL = 1
 RECEIVE_BYTES = 1 << 20

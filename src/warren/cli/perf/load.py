@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from warren.cli.perf.uri import Target
+from warren.client.uri import Target
 
 IN_FLIGHT_BYTES = 8 << 20
 IN_FLIGHT_MIN = 1_000

@@ -5,9 +5,9 @@ from collections import deque
 from dataclasses import dataclass
 
 from warren.cli.perf.histogram import Histogram
-from warren.cli.perf.link import Link
 from warren.cli.perf.producer import Outcome, Producer
 from warren.cli.perf.publication import Publication
+from warren.client.link import Link
 
 # A body begins with when the message was due and when it was sent, in monotonic nanoseconds.
 STAMPS = struct.Struct(">QQ")

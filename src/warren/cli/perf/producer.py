@@ -2,9 +2,10 @@
 
 from enum import Enum, auto
 
-from warren.cli.perf.confirms import ConfirmCounter, UnexpectedBytes
-from warren.cli.perf.link import NOT_NOW, BrokerRefused, Link, reason
+from warren.cli.perf.link import NOT_NOW
 from warren.cli.perf.publication import Publication
+from warren.client.confirms import ConfirmCounter, UnexpectedBytes
+from warren.client.link import BrokerRefused, Link, reason
 
 RECEIVE_BYTES = 65_536
 WRITES_PER_TURN = 16  # of a producer that writes few messages at once

@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warren.cli.perf.link import Link
 from warren.cli.perf.load import Load
+from warren.client.link import Link
 from warren.wire.method import Method
 from warren.wire.methods import (
     ExchangeDeclare,

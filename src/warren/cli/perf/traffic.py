@@ -6,7 +6,7 @@ from functools import partial
 
 from warren.cli.perf.board import Phase
 from warren.cli.perf.crew import Crew, Moment, Observer
-from warren.cli.perf.link import Link
+from warren.cli.perf.link import open_link
 from warren.cli.perf.load import Load
 from warren.cli.perf.topology import CHANNEL, declare, delete, names_for
 from warren.cli.perf.worker import Latencies, assignments, join
@@ -36,7 +36,7 @@ class Traffic:
 
 def run_traffic(load: Load, observer: Observer, *, windows: int = 1) -> Traffic:
     """Run `load` and measure it, `windows` times without setting it up again."""
-    admin = Link(load.target)
+    admin = open_link(load.target)
     admin.open_channel(CHANNEL)
     names = names_for(load)
     try:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from warren.cli.perf.board import Seat
 from warren.cli.perf.consumer import CHANNEL, RECEIVE_BYTES, Consumer, LatencyConsumer
 from warren.cli.perf.histogram import Histogram
-from warren.cli.perf.link import Link
+from warren.cli.perf.link import open_link
 from warren.cli.perf.load import Load
 from warren.cli.perf.loop import LoadLoop
 from warren.cli.perf.paced import Pace, PacedProducer
 from warren.cli.perf.producer import Producer
 from warren.cli.perf.publication import Content, Publication
 from warren.cli.perf.topology import Names, routes
+from warren.client.link import Link
 from warren.wire.method import Method
 from warren.wire.methods import (
     BasicConsume,
@@ -108,14 +109,14 @@ class Worker:
         return latencies
 
     def _publishing_link(self) -> Link:
-        link = Link(self._load.target)
+        link = open_link(self._load.target)
         link.open_channel(CHANNEL)
         if self._load.confirm_window:
             link.call(CHANNEL, ConfirmSelect(), ConfirmSelectOk)
         return link
 
     def _consuming_link(self, number: int) -> Link:
-        link = Link(self._load.target)
+        link = open_link(self._load.target)
         link.open_channel(CHANNEL)
         if self._load.prefetch:
             link.call(CHANNEL, BasicQos(prefetch_count=self._load.prefetch), BasicQosOk)

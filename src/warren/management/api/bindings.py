@@ -1,11 +1,13 @@
 """Bindings: lists of them, from both ends, and one by the key that stands for what is special about it."""
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from typing import TypedDict
 from urllib.parse import quote
 
 from aiohttp import web
 
+from warren.limits import NAMES_PER_TURN
 from warren.management.api.declarations import arguments_of
 from warren.management.asking import asking, name_of
 from warren.management.auth import login_vhosts, user_of
@@ -34,13 +36,17 @@ class BindingBody(TypedDict, total=False):
 async def bindings(request: web.Request, node: Managed) -> web.StreamResponse:
     """The bindings in all virtual hosts that the user may work in."""
     vhosts = [node.metadata.vhosts.by_name[name] for name in login_vhosts(node, user_of(request))]
-    return await _reply(request, (bound for vhost in vhosts for bound in _all(vhost)))
+    found: list[Bound] = []
+    for vhost in vhosts:
+        more = await _all(vhost)
+        found = found + more if found else more
+    return await _reply(request, found)
 
 
 @described(query=ListQuery, gives=list[BindingShape])
 async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
     """The bindings in one virtual host."""
-    return await _reply(request, _all(vhost_of(request, node)))
+    return await _reply(request, await _all(vhost_of(request, node)))
 
 
 @described(query=ListQuery, gives=list[BindingShape])
@@ -160,9 +166,18 @@ async def _reply(request: web.Request, found: Iterable[Bound]) -> web.StreamResp
     return await reply_list(request, listing)
 
 
-def _all(vhost: Vhost) -> Iterator[Bound]:
-    yield from _bound(vhost, map(_implicit, vhost.topology.queues))
-    yield from _bound(vhost, vhost.topology.bindings())
+async def _all(vhost: Vhost) -> list[Bound]:
+    """Every binding of `vhost`; those that queues have by themselves are made in pieces."""
+    names = list(vhost.topology.queues)
+    found: list[Bound] = []
+    for at in range(0, len(names), NAMES_PER_TURN):
+        found += _bound(vhost, map(_implicit, names[at : at + NAMES_PER_TURN]))
+        await asyncio.sleep(0)
+    records = list(vhost.topology.bindings())
+    for at in range(0, len(records), NAMES_PER_TURN):
+        found += _bound(vhost, records[at : at + NAMES_PER_TURN])
+        await asyncio.sleep(0)
+    return found
 
 
 def _bound(vhost: Vhost, found: Iterable[BindingRecord]) -> Iterator[Bound]:

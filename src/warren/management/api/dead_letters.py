@@ -22,7 +22,7 @@ from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import vhost_of
 from warren.management.views.dead_letters import FoundShape, HoldingShape, dead_letters_view
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.vhost.dead_letters import DeadLetters, look_for_dead_letters, reachable
 
 FromQuery = TypedDict(
@@ -42,15 +42,15 @@ async def dead_letters(request: web.Request, node: Managed) -> web.StreamRespons
         vhosts = [vhost_of(request, node).name]
     else:
         vhosts = login_vhosts(node, user_of(request))
-    found: dict[ClassicQueue, DeadLetters] = {}
+    found: dict[LocalQueue, DeadLetters] = {}
 
-    async def look(queues: Sequence[ClassicQueue]) -> None:
+    async def look(queues: Sequence[LocalQueue]) -> None:
         left = DEAD_LETTERS_EXAMINED_MAX
         for queue in queues:
             found[queue] = await _looked(queue, 0, min(left, DEAD_LETTERS_PER_QUEUE_MAX))
             left -= found[queue].examined
 
-    def view(queue: ClassicQueue) -> Facts:
+    def view(queue: LocalQueue) -> Facts:
         return {
             "name": queue.name,
             "vhost": queue.vhost_name,
@@ -60,7 +60,7 @@ async def dead_letters(request: web.Request, node: Managed) -> web.StreamRespons
             **dead_letters_view(found[queue]),
         }
 
-    listing: Listing[ClassicQueue] = Listing(
+    listing: Listing[LocalQueue] = Listing(
         records=[queue for vhost in vhosts for queue in await _reachable(request, node, vhost)],
         view=view,
         columns={
@@ -83,18 +83,18 @@ async def dead_letters_of_queue(request: web.Request, node: Managed) -> web.Stre
     return reply_one(request, {"name": queue.name, "vhost": queue.vhost_name, **dead_letters_view(found)})
 
 
-async def _reachable(request: web.Request, node: Managed, vhost: str) -> list[ClassicQueue]:
+async def _reachable(request: web.Request, node: Managed, vhost: str) -> list[LocalQueue]:
     """Of one virtual host, if it is alive, those that hold something, and that the user may read."""
     domain = node.server.domains.get(vhost)
     if domain is None:
         return []
-    queues: dict[ClassicQueue, None] = {}
+    queues: dict[LocalQueue, None] = {}
     for piece in reachable(domain.vhost):
         queues.update(piece)
         await asyncio.sleep(0)
     authorizer = domain.authorizer(user_of(request))
 
-    def is_readable(queue: ClassicQueue) -> bool:
+    def is_readable(queue: LocalQueue) -> bool:
         try:
             authorizer.check_read_queue(queue.name)
         except AccessRefused:
@@ -111,7 +111,7 @@ async def _reachable(request: web.Request, node: Managed, vhost: str) -> list[Cl
     ]
 
 
-async def _looked(queue: ClassicQueue, place: int, examined_max: int) -> DeadLetters:
+async def _looked(queue: LocalQueue, place: int, examined_max: int) -> DeadLetters:
     found = DeadLetters(place=place)
     for _ in look_for_dead_letters(queue, found, examined_max, LOOKED_AT_PER_TURN):
         await asyncio.sleep(0)

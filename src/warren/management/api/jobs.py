@@ -10,6 +10,7 @@ from warren.management.listing import Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.replies import Refused, bad_request, done, missing, refused, reply
 from warren.management.views.jobs import JobShape, job_view
+from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Peeked
 from warren.queues.redriven import number_in
 from warren.session.domain import Domain
@@ -85,7 +86,7 @@ def _undoing(redrive: Job, trail: Trail, place: Place, id: str) -> Job:
     vhost = place.target.vhost
     for name, places in trail.places.items():
         queue = vhost.queues.get(name)
-        if queue is not None:
+        if isinstance(queue, ClassicQueue):
             permit = Permit(place, queue)
             ways = TakingBack(
                 vhost=vhost, redrive=redrive.id, queue=redrive.queue, admit=permit.admit, trail=trail

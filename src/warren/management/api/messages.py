@@ -20,6 +20,7 @@ from warren.metadata.definitions import json_value
 from warren.metadata.definitions_import import table_value
 from warren.model.message import Message, encode_address
 from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.queues.queue import Delivery
 from warren.session.publication import Unsafe, composed, publish
 from warren.wire import methods
@@ -116,7 +117,7 @@ async def get_messages(request: web.Request, node: Managed) -> web.StreamRespons
     truncate = fields.integer("truncate") if "truncate" in fields else None
     if truncate is not None and truncate < 0:
         raise bad_request(["negative_truncate", truncate])
-    queue = readable_queue(asks, request.match_info["queue"])
+    queue = emptied_queue(asks, request.match_info["queue"])
 
     def view(delivery: Delivery) -> dict[str, object]:
         _trace(asks, queue, delivery)
@@ -141,7 +142,7 @@ async def aliveness(request: web.Request, node: Managed) -> web.StreamResponse:
         await _safe(asks, composed(address, properties, _ALIVENESS_BODY, node.now()), properties)
     except AmqpError as error:
         raise _as_channel(error) from None
-    queue = readable_queue(asks, _ALIVENESS_QUEUE)
+    queue = emptied_queue(asks, _ALIVENESS_QUEUE)
     if not await _got(queue, 1, "ack_requeue_false", lambda delivery: {}):
         raise Refused(refused(503, "failed", "the message is not there"))
     return reply({"status": "ok"})
@@ -185,12 +186,20 @@ async def _got(
     return got
 
 
-def _trace(asks: Asking, queue: ClassicQueue, delivery: Delivery) -> None:
+def _trace(asks: Asking, queue: LocalQueue, delivery: Delivery) -> None:
     if asks.domain.vhost.is_traced:
         asks.domain.tracer.delivered(queue.name, delivery.message, delivery.attempts > 0, asks.origin)
 
 
-def readable_queue(asks: Asking, name: str) -> ClassicQueue:
+def emptied_queue(asks: Asking, name: str) -> ClassicQueue:
+    """The queue `name`, which whoever asks may read, and out of which messages may be taken."""
+    queue = readable_queue(asks, name)
+    if not isinstance(queue, ClassicQueue):
+        raise bad_request(f"queue '{name}' is a stream: nothing is taken out of it; peek, or consume it")
+    return queue
+
+
+def readable_queue(asks: Asking, name: str) -> LocalQueue:
     """The queue `name`, which whoever asks may read."""
     try:
         return asks.domain.declaring.live_queue(asks.requester, name)
@@ -208,7 +217,7 @@ def _as_channel(error: AmqpError) -> Refused:
 
 
 def _message(
-    queue: ClassicQueue, delivery: Delivery, encoding: object, truncate: int | None
+    queue: LocalQueue, delivery: Delivery, encoding: object, truncate: int | None
 ) -> dict[str, object]:
     message = delivery.message
     body = message.body if truncate is None else message.body[:truncate]

@@ -16,7 +16,7 @@ from warren.limits import (
     PREVIEWED_MAX,
 )
 from warren.management.api.jobs import check_free, live_domain
-from warren.management.api.messages import payload_of, properties_of, readable_queue
+from warren.management.api.messages import emptied_queue, payload_of, properties_of
 from warren.management.asking import Asking, asking
 from warren.management.auth import user_of
 from warren.management.bodies import Fields, read_fields
@@ -119,7 +119,7 @@ async def redrive(request: web.Request, node: Managed) -> web.StreamResponse:
     """
     asks = asking(request, node)
     fields = await read_fields(request)
-    order = _order(fields, readable_queue(asks, request.match_info["queue"]))
+    order = _order(fields, emptied_queue(asks, request.match_info["queue"]))
     to = fields.text("to", _TO_QUEUE)
     if to not in (_TO_QUEUE, _TO_EXCHANGE):
         raise bad_request(f"to is {_TO_QUEUE} or {_TO_EXCHANGE}, not '{to[:40]}'")
@@ -160,7 +160,7 @@ async def move(request: web.Request, node: Managed) -> web.StreamResponse:
     """
     asks = asking(request, node)
     fields = await read_fields(request)
-    order = _order(fields, readable_queue(asks, request.match_info["queue"]))
+    order = _order(fields, emptied_queue(asks, request.match_info["queue"]))
     name, vhost = fields.text("destination"), fields.text("destination_vhost", asks.domain.vhost.name)
     target = asks.domain
     if vhost != target.vhost.name:

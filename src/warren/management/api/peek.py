@@ -15,7 +15,7 @@ from warren.management.managed import Managed
 from warren.management.matching import Condition, ConditionError, conditions
 from warren.management.replies import bad_request, reply
 from warren.model.message import Message
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.session.channel import Channel
 from warren.session.connection import Connection
 
@@ -80,7 +80,7 @@ class PeekShape(TypedDict):
 class _Look:
     """What is asked for, and what was found so far."""
 
-    queue: ClassicQueue
+    queue: LocalQueue
     first: int
     count: int
     truncate: int
@@ -183,7 +183,7 @@ async def _unacknowledged(look: _Look, node: Managed) -> int | None:
     return None
 
 
-def channels_of(node: Managed, queue: ClassicQueue) -> Iterator[tuple[Connection, Channel]]:
+def channels_of(node: Managed, queue: LocalQueue) -> Iterator[tuple[Connection, Channel]]:
     """Every channel that may hold messages of `queue`, with its connection."""
     for connection in node.server.connections:
         if connection.domain is not None and connection.domain.vhost.name == queue.vhost_name:

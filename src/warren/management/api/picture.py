@@ -19,7 +19,7 @@ from warren.management.managed import Managed
 from warren.management.replies import bad_request, missing, reply
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 
 _KEYS_SHOWN_MAX = 3
 # What a line stands for.
@@ -209,7 +209,7 @@ class _Picture:
             if _id(other) in self.things:
                 self._line(place, other, kind, [])
 
-    def _consumers(self, place: _Place, live: ClassicQueue) -> None:
+    def _consumers(self, place: _Place, live: LocalQueue) -> None:
         consumers = list(live.consumers())
         for number, consumer in enumerate(consumers[:PICTURED_CONSUMERS_MAX]):
             name = f"{_id(place)} {number}"

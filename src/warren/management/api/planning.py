@@ -104,17 +104,37 @@ async def apply_vhost(request: web.Request, node: Managed) -> web.StreamResponse
 class _Planned:
     """A plan, and what is told of it."""
 
-    def __init__(self, plan: Plan, found: Importable, fingerprint: str, losses: dict[str, int]) -> None:
+    def __init__(self, plan: Plan, found: Importable) -> None:
         self.plan = plan
         self.left_out = found.left_out[:_LEFT_OUT_SHOWN_MAX]
-        self.fingerprint = fingerprint
-        self.losses = losses
+        self.fingerprint = ""
+        # What is lost by it, and how many items of each action it has.
+        self.losses: dict[str, int] = {}
+        self.counts = dict.fromkeys((action.value for action in Action), 0)
+
+    async def look_at(self, node: Managed, asked: object) -> None:
+        """Go through all items, which with what was `asked` make the fingerprint."""
+        digest = sha256(encoded(asked))
+        for number, item in enumerate(self.plan.items, 1):
+            of_item = losses_of(node, item)
+            for name, count in of_item.items():
+                self.losses[name] = self.losses.get(name, 0) + count
+            action = item.action.value
+            self.counts[action] += 1
+            # Messages come and go; that a queue is not empty any more is another plan.
+            digest.update(encoded([action, item.key, item.before, item.after, is_empty(of_item)]))
+            if not number % LISTED_PER_TURN:
+                await asyncio.sleep(0)
+        self.fingerprint = digest.hexdigest()
+
+    async def end(self) -> None:
+        """Let go of it."""
+        for _ in self.plan.end():
+            await asyncio.sleep(0)
 
     def facts(self, items: list[dict[str, Json]]) -> dict[str, Json]:
         """It, with `items` of it."""
-        totals = dict.fromkeys((action.value for action in Action), 0) | {"keep": self.plan.kept}
-        for item in self.plan.items:
-            totals[item.action.value] += 1
+        totals = self.counts | {"keep": self.plan.kept}
         return {
             "fingerprint": self.fingerprint,
             "totals": totals,
@@ -128,7 +148,14 @@ class _Planned:
 async def _plan(request: web.Request, node: Managed, vhost: str | None) -> web.StreamResponse:
     count = _count(request)
     planned = await _planned(request, node, vhost)
-    return reply(planned.facts([item_facts(node, item) for item in planned.plan.items[:count]]))
+    told: list[dict[str, Json]] = []
+    for number, item in enumerate(planned.plan.items[:count], 1):
+        told.append(item_facts(node, item))
+        if not number % LISTED_PER_TURN:
+            await asyncio.sleep(0)
+    answer = reply(planned.facts(told))
+    await planned.end()
+    return answer
 
 
 async def _apply(request: web.Request, node: Managed, vhost: str | None) -> web.StreamResponse:
@@ -143,15 +170,17 @@ async def _apply(request: web.Request, node: Managed, vhost: str | None) -> web.
     for together in at_once(possible, _kind):
         told = [item_facts(node, item) for item in together]
         commands = [item.command for item in together if item.command is not None]
-        answers = await propose_all(node, commands)
-        for facts, command, answer in zip(told, commands, answers, strict=True):
-            reason = _failure(command, answer)
+        outcomes = await propose_all(node, commands)
+        for facts, command, outcome in zip(told, commands, outcomes, strict=True):
+            reason = _failure(command, outcome)
             applied, failed = applied + (not reason), failed + bool(reason)
             facts |= {"outcome": "failed", "reason": reason} if reason else {"outcome": "done"}
             # What failed is told of whatever else there is.
             if len(results) < count or reason:
                 results.append(facts)
-    return reply(planned.facts(results[-PLANNED_SHOWN_MAX:]) | {"applied": applied, "failed": failed})
+    answer = reply(planned.facts(results[-PLANNED_SHOWN_MAX:]) | {"applied": applied, "failed": failed})
+    await planned.end()
+    return answer
 
 
 def _kind(item: Item) -> tuple[Action, str]:
@@ -186,17 +215,9 @@ async def _planned(request: web.Request, node: Managed, vhost: str | None) -> _P
     plan = Plan(node.metadata, found.commands, vhost=vhost, pruned=pruned, spared={asker})
     for _ in plan.steps():
         await asyncio.sleep(0)
-    digest = sha256(encoded([vhost, is_pruning]))
-    losses: dict[str, int] = {}
-    for number, item in enumerate(plan.items, 1):
-        of_item = losses_of(node, item)
-        for name, count in of_item.items():
-            losses[name] = losses.get(name, 0) + count
-        # Messages come and go; that a queue is not empty any more is another plan.
-        digest.update(encoded([item.action.value, item.key, item.before, item.after, is_empty(of_item)]))
-        if not number % LISTED_PER_TURN:
-            await asyncio.sleep(0)
-    return _Planned(plan, found, digest.hexdigest(), losses)
+    planned = _Planned(plan, found)
+    await planned.look_at(node, [vhost, is_pruning])
+    return planned
 
 
 def _understood(octets: bytes, node: Managed, vhost: str | None) -> tuple[Importable, frozenset[str]]:

@@ -7,7 +7,7 @@ from warren.access.authorize import Authorizer
 from warren.access.grants import is_ended
 from warren.errors import AccessRefused, NotFound
 from warren.metadata.users import User
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.session.domain import Domain
 from warren.session.server import Server
 
@@ -28,7 +28,7 @@ class Place:
 class Permit:
     """Leave to take messages out of a queue, and to publish them."""
 
-    def __init__(self, place: Place, queue: ClassicQueue) -> None:
+    def __init__(self, place: Place, queue: LocalQueue) -> None:
         self.place = place
         self._queue = queue
         self._reader: Authorizer = place.source.authorizer(place.user)

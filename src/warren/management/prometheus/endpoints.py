@@ -15,17 +15,31 @@ from typing import Any
 
 from aiohttp import web
 
-from warren.limits import EXPOSED_PER_TURN
+from warren.limits import DESCRIBED_PER_TURN, EXPOSED_PER_TURN
 from warren.management.managed import Managed
 from warren.management.prometheus.exposition import CONTENT_TYPE, Scrapes, head, line
 from warren.management.prometheus.objects import Wanted
 from warren.management.prometheus.rows import Row, Scrape
-from warren.management.prometheus.sources import SOURCES, UNPREFIXED, ObjectSource, Source
+from warren.management.prometheus.sources import (
+    ABOUT,
+    CLUSTER,
+    DETAILED_ATTEMPTS,
+    SOURCES,
+    SUMS,
+    UNPREFIXED,
+    ObjectSource,
+    Source,
+)
 
 _PREFIX = "rabbitmq_"
 _DETAILED = "rabbitmq_detailed_"
+_CLUSTER = "rabbitmq_cluster_"
+# By the prefix of their names, what every answer has at its end.
+_ALWAYS: tuple[tuple[str, tuple[Source, ...]], ...] = ((_PREFIX, ABOUT), ("", UNPREFIXED))
 # What is sent in one piece.
 _CHUNK_SIZE = 65_536
+# Numbers of each of EXPOSED_PER_TURN objects that are added up in one turn.
+_READ_PER_TURN = 4
 # What was scraped before, which a scrape tells, too.
 SCRAPES: web.AppKey[Scrapes] = web.AppKey("scrapes")
 
@@ -37,7 +51,8 @@ async def metrics(request: web.Request, node: Managed) -> web.StreamResponse:
 
 async def per_object(request: web.Request, node: Managed) -> web.StreamResponse:
     """Every object by itself."""
-    return await _written(request, "per-object", _listed(node, SOURCES, _PREFIX, None))
+    sources = (*SOURCES, DETAILED_ATTEMPTS)
+    return await _written(request, "per-object", _listed(node, [(_PREFIX, sources)], None))
 
 
 async def detailed(request: web.Request, node: Managed) -> web.StreamResponse:
@@ -45,8 +60,11 @@ async def detailed(request: web.Request, node: Managed) -> web.StreamResponse:
     groups = frozenset(request.query.getall("family", []))
     vhosts = request.query.getall("vhost", [])
     chosen = [source for source in SOURCES if source.group and source.group in groups]
+    cluster = [source for source in CLUSTER if source.group in groups]
     wanted = frozenset(vhosts) if vhosts else None
-    return await _written(request, "detailed", _listed(node, chosen, _DETAILED, wanted))
+    return await _written(
+        request, "detailed", _listed(node, [(_DETAILED, chosen), (_CLUSTER, cluster)], wanted)
+    )
 
 
 async def _summed(node: Managed) -> AsyncIterator[str]:
@@ -56,33 +74,37 @@ async def _summed(node: Managed) -> AsyncIterator[str]:
             yield await _sum(_PREFIX, source, node, None)
         else:
             yield _texts(_PREFIX, source, source.rows(scrape, None))
-    for source in UNPREFIXED:
-        yield _texts("", source, source.rows(scrape, None))
+    for prefix, others in ((_PREFIX, SUMS), *_ALWAYS):
+        for other in others:
+            yield _texts(prefix, other, other.rows(scrape, None))
 
 
 async def _listed(
-    node: Managed, sources: Iterable[Source | ObjectSource], prefix: str, wanted: Wanted
+    node: Managed, chosen: Iterable[tuple[str, Iterable[Source | ObjectSource]]], wanted: Wanted
 ) -> AsyncIterator[str]:
     scrape = Scrape(node)
-    for source in sources:
-        if not isinstance(source, ObjectSource):
-            yield _texts(prefix, source, source.rows(scrape, wanted))
-        elif source.together is not None:
-            yield await _sum(prefix, source, node, wanted)
-        else:
-            async for text in _objects(prefix, source, node, wanted):
-                yield text
-    for source in UNPREFIXED:
-        yield _texts("", source, source.rows(scrape, wanted))
+    for prefix, sources in (*chosen, *_ALWAYS):
+        for source in sources:
+            if not isinstance(source, ObjectSource):
+                yield _texts(prefix, source, source.rows(scrape, wanted))
+            elif source.together is not None:
+                yield await _sum(prefix, source, node, wanted)
+            else:
+                async for text in _objects(prefix, source, node, wanted):
+                    yield text
 
 
 async def _sum(prefix: str, source: ObjectSource, node: Managed, wanted: Wanted) -> str:
     """The families of `source`, each with one number for all objects."""
+    if not source.is_summed:
+        return _families(prefix, source, [])
     readers = source.readers(node)
     sums: list[float] = [0] * len(readers)
     for piece in _pieces(source.objects(node, wanted)):
-        for place, read in enumerate(readers):
-            sums[place] += sum(map(read, piece))
+        for place, read in enumerate(readers, 1):
+            sums[place - 1] += sum(map(read, piece))
+            if place % _READ_PER_TURN == 0:
+                await asyncio.sleep(0)
         await asyncio.sleep(0)
     return _families(prefix, source, [(source.together or "", tuple(sums))])
 
@@ -91,15 +113,20 @@ async def _objects(prefix: str, source: ObjectSource, node: Managed, wanted: Wan
     """The families of `source`, each with the number of every object."""
     pieces: list[tuple[list[str], list[Any]]] = []
     for piece in _pieces(source.objects(node, wanted)):
-        pieces.append(([source.about(one) for one in piece], piece))
-        await asyncio.sleep(0)
+        abouts: list[str] = []
+        for at in range(0, len(piece), DESCRIBED_PER_TURN):
+            abouts += [source.about(one) for one in piece[at : at + DESCRIBED_PER_TURN]]
+            await asyncio.sleep(0)
+        pieces.append((abouts, piece))
     for family, read in zip(source.families, source.readers(node), strict=True):
         name = prefix + family.name
         yield head(name, family)
         for abouts, piece in pieces:
-            yield "".join(
+            text = "".join(
                 [f"{name}{{{about}}} {read(one)}\n" for about, one in zip(abouts, piece, strict=True)]
             )
+            # Only what cannot be summed up may be no number, which Prometheus writes otherwise.
+            yield text if source.is_summed else text.replace(" nan\n", " NaN\n")
             await asyncio.sleep(0)
 
 

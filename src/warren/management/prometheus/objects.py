@@ -6,15 +6,19 @@ queue by queue: the other label is empty, and the sums are the same.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import chain
+from math import nan
 from operator import attrgetter
 from typing import Any, TypeAlias
 
+from warren.limits import NAMES_PER_TURN
 from warren.management.managed import Managed
+from warren.management.orders import present_of
 from warren.management.prometheus.exposition import labels
 from warren.management.views.consumers import Opened, channel_name
 from warren.management.views.queues import MEMORY, utilisation
-from warren.queues.classic import ClassicQueue
+from warren.metadata.records import ExchangeRecord
+from warren.metadata.vhosts import Vhost
+from warren.queues.local import LocalQueue
 from warren.session.connection import Connection
 
 # The virtual hosts that somebody asks about; None for all.
@@ -29,10 +33,14 @@ def always(*readers: Reader) -> Readers:
     return lambda node: readers
 
 
-def queues(node: Managed, wanted: Wanted) -> Iterator[ClassicQueue]:
-    """Every queue."""
-    domains = [domain for name, domain in node.server.domains.items() if wanted is None or name in wanted]
-    return chain.from_iterable(list(domain.vhost.queues.values()) for domain in domains)
+def queues(node: Managed, wanted: Wanted) -> Iterator[LocalQueue]:
+    """Every queue, found a piece at a time: a list of all would be made of places all over the memory."""
+    for name, domain in list(node.server.domains.items()):
+        vhost = node.metadata.vhost(name)
+        if vhost is not None and (wanted is None or name in wanted):
+            named = node.queue_order.of(vhost)
+            for at in range(0, len(named), NAMES_PER_TURN):
+                yield from present_of(named[at : at + NAMES_PER_TURN], domain.vhost.queues)
 
 
 def connections(node: Managed, wanted: Wanted) -> Iterator[Connection]:
@@ -49,17 +57,31 @@ def channels(node: Managed, wanted: Wanted) -> Iterator[Opened]:
             yield connection, channel
 
 
-def about_queue(queue: ClassicQueue) -> str:
+def exchanges(node: Managed, wanted: Wanted) -> Iterator[tuple[Vhost, ExchangeRecord]]:
+    """Every exchange that has a name."""
+    for vhost in list(node.metadata.vhosts.by_name.values()):
+        if wanted is None or vhost.name in wanted:
+            for exchange in list(vhost.topology.exchanges.values()):
+                if exchange.name:
+                    yield vhost, exchange
+
+
+def about_exchange(found: tuple[Vhost, ExchangeRecord]) -> str:
+    """Its labels."""
+    return labels(vhost=found[0].name, exchange=found[1].name, type=found[1].type)
+
+
+def about_queue(queue: LocalQueue) -> str:
     """Its labels."""
     return labels(vhost=queue.vhost_name, queue=queue.name)
 
 
-def about_delivery(queue: ClassicQueue) -> str:
+def about_delivery(queue: LocalQueue) -> str:
     """Of what was taken out of it."""
     return labels(channel="", vhost=queue.vhost_name, queue=queue.name)
 
 
-def about_publishing(queue: ClassicQueue) -> str:
+def about_publishing(queue: LocalQueue) -> str:
     """Of what was published to it."""
     vhost = queue.vhost_name
     return labels(channel="", queue_vhost=vhost, queue=queue.name, exchange_vhost=vhost, exchange="")
@@ -82,11 +104,18 @@ def about_publisher(opened: Opened) -> str:
     return labels(channel=channel_name(*opened), vhost=vhost, exchange="")
 
 
+def _head(queue: LocalQueue) -> float:
+    """When its first message was published, as far as that says so."""
+    found = queue.head_timestamp if queue.message_count else None
+    return nan if found is None else found
+
+
 lengths = always(
     attrgetter("message_count"),
     attrgetter("unacked_count"),
     lambda queue: queue.message_count + queue.unacked_count,
 )
+heads = always(_head)
 consumed = always(attrgetter("consumer_count"))
 delivered = always(
     *map(
@@ -98,6 +127,10 @@ delivered = always(
     )
 )  # fmt: skip
 published = always(attrgetter("published_count"))
+bound = always(lambda found: found[0].topology.binding_count_from(found[1].name))
+named = always(lambda found: 1)
+# Erlang counts steps of work, and nothing here does.
+no_steps = always(lambda one: 0)
 moved = always(
     attrgetter("octets_received"),
     attrgetter("outbox.total"),
@@ -133,7 +166,7 @@ def memory(node: Managed) -> tuple[Reader, ...]:
         "message_bytes_unacknowledged", "messages_paged_out", "message_bytes_paged_out",
     )  # fmt: skip
 
-    def used(queue: ClassicQueue) -> float:
+    def used(queue: LocalQueue) -> float:
         return utilisation(queue, time)
 
     return *(MEMORY[name] for name in names), used, used

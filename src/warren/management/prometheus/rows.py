@@ -67,11 +67,14 @@ def build(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
             prometheus_plugin_version=COMPATIBLE_VERSION,
             prometheus_client_version=__version__,
             erlang_version=platform.python_version(),
-            warren_version=__version__,
-            python_version=platform.python_version(),
         ),
         (1,),
     )
+
+
+def warren(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+    """What runs here, under its own name."""
+    yield labels(warren_version=__version__, python_version=platform.python_version()), (1,)
 
 
 def identity(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
@@ -128,6 +131,23 @@ def disk(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     yield "", (*io, *(0 for _ in UNMEASURED), row["disk_reads"], row["disk_writes"])
 
 
+def queue_disk(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+    """Reads and writes of messages."""
+    yield "", (scrape.totals["disk_reads"], scrape.totals["disk_writes"])
+
+
+def nothing(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+    """No value at all."""
+    return iter(())
+
+
+def vhost_status(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+    """Which virtual hosts are up."""
+    for vhost in scrape.node.vhosts():
+        if wanted is None or vhost.name in wanted:
+            yield labels(vhost=vhost.name), (vhost.is_running,)
+
+
 def objects(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     """How many of everything there are."""
     found = scrape.objects
@@ -153,7 +173,11 @@ def received(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     row = scrape.totals
     lost = row["return_unroutable"] + row["drop_unroutable"]
     routed = row["publish"] - lost
-    yield AMQP, (row["publish"], row["confirm"], routed, row["return_unroutable"], row["drop_unroutable"])
+    confirmed = row["confirm"]
+    yield (
+        AMQP,
+        (row["publish"], confirmed, confirmed, routed, row["return_unroutable"], row["drop_unroutable"]),
+    )
 
 
 def handed_out(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:

@@ -36,6 +36,8 @@ class ObjectSource:
     about: Callable[[Any], str]
     # They are added up everywhere, under these labels.
     together: str | None = None
+    # False for numbers that come to nothing together: a sum has the names of the families only.
+    is_summed: bool = True
 
 
 def _gauges(**texts: str) -> tuple[Family, ...]:
@@ -46,9 +48,12 @@ def _counters(**texts: str) -> tuple[Family, ...]:
     return tuple(Family(f"{name}_total", COUNTER, text) for name, text in texts.items())
 
 
-SOURCES = (
+# What every answer says, whatever was asked for.
+ABOUT = (
     Source("", (Family("build_info", UNTYPED, "RabbitMQ & Erlang/OTP version info"),), rows.build),
     Source("", (Family("identity_info", UNTYPED, "RabbitMQ node & cluster identity info"),), rows.identity),
+)
+SOURCES = (
     Source(
         "alarm_metrics",
         tuple(
@@ -171,6 +176,35 @@ SOURCES = (
         objects.about_queue,
     ),
     ObjectSource(
+        "queue_metrics",
+        _counters(queue_process_reductions="Nothing of the kind: 0"),
+        objects.queues,
+        objects.no_steps,
+        objects.about_queue,
+    ),
+    ObjectSource(
+        "channel_process_metrics",
+        _counters(channel_process_reductions="Nothing of the kind: 0"),
+        objects.channels,
+        objects.no_steps,
+        objects.about_channel,
+    ),
+    ObjectSource(
+        "connection_coarse_metrics",
+        _counters(connection_process_reductions="Nothing of the kind: 0"),
+        objects.connections,
+        objects.no_steps,
+        objects.about_connection,
+    ),
+    ObjectSource(
+        "queue_metrics",
+        _gauges(queue_head_message_timestamp="Timestamp of the first message in the queue, if any"),
+        objects.queues,
+        objects.heads,
+        objects.about_queue,
+        is_summed=False,
+    ),
+    ObjectSource(
         "channel_metrics",
         _gauges(
             channel_consumers="Consumers on a channel",
@@ -251,6 +285,7 @@ SOURCES = (
         "",
         _counters(
             global_messages_received="Total number of messages received from publishers",
+            global_messages_received_confirm="Total number of messages received for a confirm, and confirmed",
             global_messages_confirmed="Total number of messages confirmed to publishers",
             global_messages_routed="Total number of messages routed to queues or streams",
             global_messages_unroutable_returned="Total number of mandatory messages returned as unroutable",
@@ -289,6 +324,45 @@ SOURCES = (
         rows.dead,
     ),
 )
+# Of all queues together, as nobody counts them for each.
+SUMS = (
+    Source(
+        "",
+        _counters(
+            queue_disk_reads="Total number of times queues read messages from disk",
+            queue_disk_writes="Total number of times queues wrote messages to disk",
+        ),
+        rows.queue_disk,
+    ),
+)
+# Of the sources of attempts to log in, which are not counted: RabbitMQ does so only if it is told to.
+DETAILED_ATTEMPTS = Source(
+    "",
+    _counters(
+        auth_attempts_detailed="Total number of authorization attempts with source info",
+        auth_attempts_detailed_succeeded="Total number of successful authorization attempts with source info",
+        auth_attempts_detailed_failed="Total number of failed authorization attempts with source info",
+    ),
+    rows.nothing,
+)
+# What is the same on every node; only the detailed endpoint has it.
+CLUSTER = (
+    Source("vhost_status", _gauges(vhost_status="Whether a given vhost is running"), rows.vhost_status),
+    ObjectSource(
+        "exchange_bindings",
+        _gauges(exchange_bindings="Number of bindings for an exchange. This value is cluster-wide."),
+        objects.exchanges,
+        objects.bound,
+        objects.about_exchange,
+    ),
+    ObjectSource(
+        "exchange_names",
+        _gauges(exchange_name="Enumerates exchanges without any additional info"),
+        objects.exchanges,
+        objects.named,
+        objects.about_exchange,
+    ),
+)
 # These are called by their whole names.
 UNPREFIXED = (
     Source(
@@ -296,6 +370,7 @@ UNPREFIXED = (
         (Family("process_start_time_seconds", GAUGE, "Start time of the process since unix epoch, s"),),
         rows.started,
     ),
+    Source("", (Family("warren_build_info", UNTYPED, "Versions of Warren and Python"),), rows.warren),
     Source(
         "vhost_status",
         (

@@ -7,7 +7,7 @@ from warren.management.managed import Managed
 from warren.metadata.commands import Json
 from warren.metadata.entries import Key
 from warren.metadata.planning import Action, Item
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 
 # Of the name of a section, the name of one thing in it.
 _KINDS = {"policies": "policy"}
@@ -105,7 +105,7 @@ def _of_vhost(node: Managed, name: str) -> dict[str, int]:
     }
 
 
-def _of_live(queues: list[ClassicQueue]) -> dict[str, int]:
+def _of_live(queues: list[LocalQueue]) -> dict[str, int]:
     return {
         "messages_ready": sum(queue.message_count for queue in queues),
         "messages_unacknowledged": sum(queue.unacked_count for queue in queues),

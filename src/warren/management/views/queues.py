@@ -21,9 +21,10 @@ from warren.management.views.stats import (
     written_time,
 )
 from warren.metadata.definitions import json_value
+from warren.metadata.policies import Policy
 from warren.metadata.records import QueueRecord
 from warren.model.arguments import effective_definition
-from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 
 # A queue with nothing in it, and what each message takes beside its body.
 _QUEUE_SIZE = 2_048
@@ -32,6 +33,10 @@ _MESSAGE_SIZE = 128
 _UTILISATION_INTERVALS = 12
 _INTERVAL_MS = 5_000
 _LENGTHS_COUNT = len(LENGTHS)
+_STREAM = "stream"
+_ACK, _DELIVER, _DELIVER_GET, _PUBLISH = map(
+    QUEUE_COLUMNS.index, ("ack", "deliver", "deliver_get", "publish")
+)
 
 
 class _Fields(TypedDict):
@@ -63,9 +68,13 @@ class _Fields(TypedDict):
     incoming: list[Any]
     owner_pid_details: Table
     paused: bool
+    leader: str
+    members: list[str]
+    online: list[str]
+    readers: dict[str, int]
 
 
-def live_queue(node: Managed, named: Named) -> ClassicQueue | None:
+def live_queue(node: Managed, named: Named) -> LocalQueue | None:
     """What keeps its messages; None while its virtual host is down."""
     domain = node.server.domains.get(named.vhost)
     return None if domain is None else named.live(domain.vhost.queues)
@@ -78,8 +87,8 @@ def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
         return declared_facts(node, named) | {"state": "down"}
     vhost, record = named.vhost, named.record
     described = node.metadata.vhost(vhost)
-    policies = (None, None) if described is None else described.policies_of(record.name, record.kind)
-    definitions = [None if policy is None else policy.definition for policy in policies]
+    generation = node.queue_order.policy_generation
+    policies = (None, None) if described is None else named.policies(described, generation)
     series = series_of(live)
     row = queue_row(live)
     facts = {
@@ -87,7 +96,7 @@ def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
         **memory_of(live),
         **_consumers(live, series, asked.time),
         "backing_queue_status": _backing(live, record, series, asked.time),
-        "effective_policy_definition": effective_definition(*definitions),
+        "effective_policy_definition": _definition(*policies),
         "garbage_collection": GARBAGE_COLLECTION,
         "head_message_timestamp": live.head_timestamp,
         "operator_policy": policies[1].name if policies[1] else None,
@@ -105,6 +114,9 @@ def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
     )
     if stats:
         facts["message_stats"] = stats
+    if record.kind == _STREAM:
+        # Who reads it, by node.
+        facts["readers"] = {node.node_name: live.consumer_count}
     idle_at = idle_since(live, asked.time)
     if idle_at:
         facts["idle_since"] = written_time(idle_at)
@@ -150,7 +162,8 @@ def _declared(node: Managed, named: Named) -> Facts:
     return {
         # RabbitMQ knows no such thing: what it shows of any other queue is shown of it.
         **({"paused": True} if is_paused else {}),
-        "arguments": json_value(dict(record.arguments)),
+        **(_replicas(node) if record.kind == _STREAM else {}),
+        "arguments": json_value(record.arguments) if record.arguments else {},
         "auto_delete": record.auto_delete,
         "durable": record.durable,
         "exclusive": record.owner is not None,
@@ -161,27 +174,39 @@ def _declared(node: Managed, named: Named) -> Facts:
     }
 
 
-def _paged_octets(live: ClassicQueue) -> int:
+def _replicas(node: Managed) -> Facts:
+    """Where the replicas of a stream are, of which there is one."""
+    return {"leader": node.node_name, "members": [node.node_name], "online": [node.node_name]}
+
+
+def _definition(policy: Policy | None, operator_policy: Policy | None) -> Mapping[str, object]:
+    return effective_definition(
+        None if policy is None else policy.definition,
+        None if operator_policy is None else operator_policy.definition,
+    )
+
+
+def _paged_octets(live: LocalQueue) -> int:
     """Of what is on the disk only, each message is as large as the ready ones are on average."""
     paged = live.paged_count
     return live.ready_octets * paged // live.message_count if paged and live.message_count else 0
 
 
-def _octets_in_memory(live: ClassicQueue) -> int:
+def _octets_in_memory(live: LocalQueue) -> int:
     return live.ready_octets + live.unacked_octets - _paged_octets(live)
 
 
-def _messages_in_memory(live: ClassicQueue) -> int:
+def _messages_in_memory(live: LocalQueue) -> int:
     return live.message_count + live.unacked_count - live.paged_count
 
 
-def _memory(live: ClassicQueue) -> int:
+def _memory(live: LocalQueue) -> int:
     messages = _messages_in_memory(live)
     return _QUEUE_SIZE + _octets_in_memory(live) + messages * _MESSAGE_SIZE if messages else _QUEUE_SIZE
 
 
 # How many messages of a queue are where, and how many octets: what is shown, and what lists are sorted by.
-MEMORY: Mapping[str, Callable[[ClassicQueue], int]] = {
+MEMORY: Mapping[str, Callable[[LocalQueue], int]] = {
     "memory": _memory,
     "message_bytes": lambda live: live.ready_octets + live.unacked_octets,
     "message_bytes_paged_out": _paged_octets,
@@ -197,6 +222,9 @@ MEMORY: Mapping[str, Callable[[ClassicQueue], int]] = {
 }
 
 
+# The same of a queue that is empty, as most are.
+_NO_MESSAGES = {name: _QUEUE_SIZE if name == "memory" else 0 for name in MEMORY}
+
 QueueShape = shape(
     "QueueShape",
     "A queue.",
@@ -206,12 +234,14 @@ QueueShape = shape(
 )
 
 
-def memory_of(live: ClassicQueue) -> dict[str, int]:
+def memory_of(live: LocalQueue) -> dict[str, int]:
     """How many of its messages are where, and how many octets."""
+    if not live.message_count and not live.unacked_count:
+        return _NO_MESSAGES
     return {name: read(live) for name, read in MEMORY.items()}
 
 
-def idle_since(live: ClassicQueue, time: int) -> int:
+def idle_since(live: LocalQueue, time: int) -> int:
     """Since when nothing has happened to it, as of the samples of `time` (ms); 0 if something has."""
     if live.is_moved:
         return 0
@@ -221,12 +251,23 @@ def idle_since(live: ClassicQueue, time: int) -> int:
     return 0 if series.last_time >= time else max(live.used_at, series.last_time)
 
 
-def utilisation(live: ClassicQueue, time: int) -> float:
+def utilisation(live: LocalQueue, time: int) -> float:
     """The share of the minute before `time` (ms) in which its consumers could have taken more."""
     return _utilisation(live, series_of(live), time) if live.consumer_count else 0
 
 
-def _consumers(live: ClassicQueue, series: Series | None, time: int) -> Facts:
+_NO_CONSUMERS: Facts = {
+    "consumer_capacity": 0,
+    "consumer_utilisation": 0,
+    "consumers": 0,
+    "exclusive_consumer_tag": None,
+    "single_active_consumer_tag": None,
+}
+
+
+def _consumers(live: LocalQueue, series: Series | None, time: int) -> Facts:
+    if not live.consumer_count:
+        return _NO_CONSUMERS
     consumers = list(live.consumers())
     utilisation: float = _utilisation(live, series, time) if consumers else 0
     exclusive = next((consumer.tag for consumer in consumers if consumer.is_exclusive), None)
@@ -240,7 +281,7 @@ def _consumers(live: ClassicQueue, series: Series | None, time: int) -> Facts:
     }
 
 
-def _utilisation(live: ClassicQueue, series: Series | None, time: int) -> float:
+def _utilisation(live: LocalQueue, series: Series | None, time: int) -> float:
     """The share of the last minute in which consumers could have taken more than there was."""
     column = QUEUE_COLUMNS.index("messages_ready")
     waiting = [live.message_count]
@@ -249,22 +290,20 @@ def _utilisation(live: ClassicQueue, series: Series | None, time: int) -> float:
     return waiting.count(0) / len(waiting)
 
 
-def _backing(
-    live: ClassicQueue, record: QueueRecord, series: Series | None, time: int
-) -> Mapping[str, object]:
+def _backing(live: LocalQueue, record: QueueRecord, series: Series | None, time: int) -> Mapping[str, object]:
     """RabbitMQ's queue from inside, as far as there is the like here: q4 is memory, delta the disk."""
 
-    def rate(name: str) -> float:
-        return 0.0 if series is None else series.rate(time, QUEUE_COLUMNS.index(name))
+    def rate(column: int) -> float:
+        return 0.0 if series is None else series.rate(time, column)
 
     ready, paged = live.message_count, live.paged_count
     arguments = record.arguments
-    version = json_value(arguments.get("x-queue-version", 1))
+    version = json_value(arguments["x-queue-version"]) if "x-queue-version" in arguments else 1
     return {
-        "avg_ack_egress_rate": rate("ack"),
-        "avg_ack_ingress_rate": rate("deliver"),
-        "avg_egress_rate": rate("deliver_get"),
-        "avg_ingress_rate": rate("publish"),
+        "avg_ack_egress_rate": rate(_ACK),
+        "avg_ack_ingress_rate": rate(_DELIVER),
+        "avg_egress_rate": rate(_DELIVER_GET),
+        "avg_ingress_rate": rate(_PUBLISH),
         "delta": ["delta", 0 if paged else "undefined", paged, 0, paged or "undefined"],
         "len": ready,
         "mode": str(arguments.get("x-queue-mode", "default")),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache, lru_cache
 from typing import Required, TypedDict
 
 from aiohttp import web
@@ -100,7 +101,7 @@ def with_rates(
     shown: Facts = {}
     for column, name in enumerate(columns):
         shown[name] = row[column]
-        shown[f"{name}_details"] = details(series, time, column, times)
+        shown[_details_of(name)] = details(series, time, column, times)
     return shown
 
 
@@ -117,10 +118,22 @@ def message_stats(
         return {}
     counted = {name for name, number in zip(columns, row, strict=True) if number}
     shown = frozenset[str]().union(*(group for group in _GROUPS if not counted.isdisjoint(group)))
-    stats = with_rates(columns, row, past, times)
-    return {key: value for key, value in stats.items() if key.removesuffix("_details") in shown}
+    series, time = past
+    stats: Facts = {}
+    for column, name in enumerate(columns):
+        if name in shown:
+            stats[name] = row[column]
+            stats[_details_of(name)] = details(series, time, column, times)
+    return stats
 
 
+@cache
+def _details_of(name: str) -> str:
+    return f"{name}_details"
+
+
+# Most of many idle objects are idle since the same few times.
+@lru_cache
 def written_time(time: int) -> str:
     """`time` (ms) as RabbitMQ writes it."""
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="milliseconds")

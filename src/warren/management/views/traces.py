@@ -8,8 +8,8 @@ from warren.management.views.bindings import properties_key
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord, arguments_octets
 from warren.model.message import Message
-from warren.queues.classic import ClassicQueue
 from warren.queues.foresight import foresee, lifetime_ms
+from warren.queues.local import LocalQueue
 from warren.queues.reply import ReplyQueue
 from warren.routing.exchange import BY_CHANCE, BY_KEY, Binding, Exchange
 from warren.routing.tracing import Judged, Reached, Trace, Visit
@@ -118,7 +118,7 @@ def _reached(vhost: VirtualHost, reached: Reached, message: Message, size: int) 
         "bindings": reached.count,
     }
     queue = reached.queue
-    if not isinstance(queue, ClassicQueue):
+    if not isinstance(queue, LocalQueue):
         return {"name": _REPLY, "outcome": "accepted", "reason": "a client that waits for a reply"} | facts
     expiration = message.properties().expiration
     expiration_ms = int(expiration) if expiration and expiration.isdecimal() else None
@@ -137,7 +137,7 @@ def _reached(vhost: VirtualHost, reached: Reached, message: Message, size: int) 
     }
 
 
-def _dead_letter(vhost: VirtualHost, queue: ClassicQueue) -> Facts | None:
+def _dead_letter(vhost: VirtualHost, queue: LocalQueue) -> Facts | None:
     """Where what dies in `queue` goes; with no routing key of its own, each message keeps what it has."""
     settings = queue.settings
     if settings.dead_letter_exchange is None:

@@ -2,7 +2,7 @@
 
     chunk    │ mark u32 │ size u32 │ first offset u64 │ time u64 ms │ count u32 │ shapes u32 │ flags u32
              │ body checksum u32 │ head checksum u32 │ body, `size` octets │
-    body     │ ends, count + 1 times u32 │ shape of each, count times u32 │ shapes … │ bodies │
+    body     │ ends, count + 1 times u32 │ shape of each, count times u32 │ shapes … │ bodies │ tail │
     shape    │ flags u8 │ priority u8 │ address size u16 │ property list size u32 │ address │ property list │
 
 Messages of one shape, which is all but offset and body, have it once; the second column is there only if
@@ -11,7 +11,9 @@ a column of binary values; these two columns are little-endian for that reason, 
 mark is what a file chose at random, so that the next head can be found behind a damaged one; checksums are
 CRC-32C that start from the salt of the file.
 
-FOLLOWS_SYNC among the flags: all before this chunk was synced before it was written.
+FOLLOWS_SYNC among the flags: all before this chunk was synced before it was written. HAS_TAIL: it ends with
+what changed of producers and consumers, or, with KNOWS_ALL, everything (`tracking` draws it). A chunk may
+have nothing but a tail.
 """
 
 import sys
@@ -21,8 +23,11 @@ from struct import Struct
 from google_crc32c import extend
 
 from warren.model.message import BODY_END, Message, new_message
+from warren.store.streams.tracking import Tracking
 
 FOLLOWS_SYNC = 1
+HAS_TAIL = 2
+KNOWS_ALL = 4
 
 _HEAD = Struct(">IIQQIIIII")
 HEAD_SIZE = _HEAD.size
@@ -58,6 +63,7 @@ class ChunkBuilder:
         "_shapes",
         "first",
         "time",
+        "tracking",
     )
 
     def __init__(self, first: int) -> None:
@@ -67,10 +73,12 @@ class ChunkBuilder:
         self._bodies: list[bytes] = []
         self._ends = array(_COLUMN, (0,))
         self._octets = 0
-        self._known: dict[tuple[bytes, bytes], int] = {}
+        self._known: dict[tuple[bytes, bytes, int], int] = {}
         self._shapes = array(_COLUMN)
         self._shape_octets: list[bytes] = []
         self._last: Message | None = None
+        # What changed of producers and consumers.
+        self.tracking = Tracking()
 
     @property
     def count(self) -> int:
@@ -89,6 +97,7 @@ class ChunkBuilder:
             last is not None
             and message.property_list is last.property_list
             and message.address is last.address
+            and message.flags == last.flags
         ):
             self._shapes.append(self._shapes[-1])
         else:
@@ -100,24 +109,26 @@ class ChunkBuilder:
         self._octets += len(message.content) - 1
         self._ends.append(self._octets)
 
-    def encode(self, mark: int, seed: int, flags: int) -> bytes:
-        """The whole chunk."""
+    def encode(self, mark: int, seed: int, flags: int, tail: bytes = b"") -> bytes:
+        """The whole chunk, with `tail` behind its bodies."""
+        if tail:
+            flags |= HAS_TAIL
         columns = [_little(self._ends)]
         if len(self._shape_octets) > 1:
             columns.append(_little(self._shapes))
-        parts = [*columns, *self._shape_octets, *[content[:-1] for content in self._bodies]]
+        parts = [*columns, *self._shape_octets, *[content[:-1] for content in self._bodies], tail]
         body = b"".join(parts)
         fields = (len(body), self.first, self.time, len(self._bodies), len(self._shape_octets), flags)
         head = _HEAD.pack(mark, *fields, extend(seed, body), 0)[:_CHECKSUM_AT]
         return b"".join((head, extend(seed, head).to_bytes(4, "big"), body))
 
     def _shape_of(self, message: Message) -> int:
-        key = (message.address, message.property_list)
+        key = (message.address, message.property_list, message.flags)
         number = self._known.get(key)
         if number is None:
             number = self._known[key] = len(self._shape_octets)
             sizes = _SHAPE.pack(message.flags, message.priority, len(key[0]), len(key[1]))
-            self._shape_octets.append(b"".join((sizes, *key)))
+            self._shape_octets.append(b"".join((sizes, *key[:2])))
         return number
 
 
@@ -157,7 +168,7 @@ def is_whole(octets: bytes, at: int, head: ChunkHead, seed: int) -> bool:
 class Chunk:
     """A chunk that was read: message by message, or its columns."""
 
-    __slots__ = ("_bodies_at", "_kinds", "_octets", "count", "ends", "first", "shapes", "size", "time")
+    __slots__ = ("_bodies_at", "_octets", "count", "ends", "first", "kinds", "shapes", "size", "time")
 
     def __init__(self, octets: bytes, at: int, head: ChunkHead) -> None:
         """The chunk at `at`, which is whole."""
@@ -169,9 +180,10 @@ class Chunk:
         at += HEAD_SIZE
         self.ends = _column(octets, at, head.count + 1)
         at += _WIDTH * (head.count + 1)
-        self._kinds: array[int] | None = None
+        # The shape of each; None if all have the first.
+        self.kinds: array[int] | None = None
         if head.shape_count > 1:
-            self._kinds = _column(octets, at, head.count)
+            self.kinds = _column(octets, at, head.count)
             at += _WIDTH * head.count
         self.shapes: list[Shape] = []
         for _ in range(head.shape_count):
@@ -188,9 +200,15 @@ class Chunk:
         """The offset behind its last message."""
         return self.first + self.count
 
+    @property
+    def bodies(self) -> memoryview:
+        """All bodies; see `ends`."""
+        at = self._bodies_at
+        return memoryview(self._octets)[at : at + self.ends[-1]]
+
     def shape_at(self, place: int) -> int:
         """The number of the shape of the message at `place`."""
-        return 0 if self._kinds is None else self._kinds[place]
+        return 0 if self.kinds is None else self.kinds[place]
 
     def content(self, place: int) -> bytes:
         """The body of the message at `place`, as `Message.content`."""

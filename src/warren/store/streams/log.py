@@ -7,22 +7,29 @@ have no gaps but where a chunk was damaged, and are never used twice. The last s
 that a stream always knows its next offset.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from warren.limits import (
     STREAM_AHEAD_SIZE,
-    STREAM_CACHE_SIZE,
     STREAM_CHUNK_SIZE,
     STREAM_SEGMENT_SIZE,
 )
 from warren.model.message import Message
 from warren.store.disk import Create, Delete, Disk, Step, Sync, SyncDirectory, Write
 from warren.store.segment import SegmentError
-from warren.store.streams.chunk import FOLLOWS_SYNC, Chunk, ChunkBuilder, is_whole, read_head
+from warren.store.streams.cache import ChunkCache
+from warren.store.streams.chunk import (
+    FOLLOWS_SYNC,
+    KNOWS_ALL,
+    Chunk,
+    ChunkBuilder,
+    is_whole,
+    read_head,
+)
 from warren.store.streams.scan import FoundChunk, chunks
-from warren.store.streams.segment import SALT_SIZE, StreamSegment
+from warren.store.streams.segment import EPOCH_SIZE, HEAD_SIZE, SALT_SIZE, StreamSegment
+from warren.store.streams.tracking import Tracking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +49,7 @@ class StreamFiles:
     random_octets: Callable[[int], bytes]
     # Told of what cannot be read; everything else can.
     report: Callable[[OSError | SegmentError], None]
+    cache: ChunkCache = field(default_factory=ChunkCache)
 
 
 class StreamLog:
@@ -50,13 +58,16 @@ class StreamLog:
     __slots__ = (
         "_builders",
         "_cache",
-        "_cached_octets",
         "_disk",
         "_flying",
+        "_pending",
         "_random_octets",
         "_report",
         "_steps",
+        "_tracking",
+        "_written",
         "committed",
+        "epoch",
         "is_dirty",
         "listener",
         "next",
@@ -65,7 +76,9 @@ class StreamLog:
         "segments",
     )  # fmt: skip
 
-    def __init__(self, number: int, files: StreamFiles, segments: list[StreamSegment]) -> None:
+    def __init__(
+        self, number: int, files: StreamFiles, segments: list[StreamSegment], tracking: Tracking | None = None
+    ) -> None:
         """The stream whose files are `segments`, in order; the last one is written to unless it is sealed."""
         self.number = number
         self.segments = segments
@@ -78,15 +91,26 @@ class StreamLog:
         self.committed = self.next
         # Whether the store knows that there is something to write, and who is told when it was.
         self.is_dirty = False
+        # Of this stream, and of none that has its name before or after.
+        self.epoch = segments[-1].epoch if segments else files.random_octets(EPOCH_SIZE)
         self.listener: Callable[[], None] = _nobody
         self._builders: list[ChunkBuilder] = []
         # Chunks that are being written: they are readable when that has ended.
-        self._flying: list[tuple[int, bytes]] = []
+        self._flying: list[Chunk] = []
         # Steps that are due besides: files to be deleted.
         self._steps: list[Step] = []
-        # First offset -> octets of a chunk that was read or written of late, the eldest use first.
-        self._cache: OrderedDict[int, bytes] = OrderedDict()
-        self._cached_octets = 0
+        self._cache = files.cache
+        # Of producers and consumers: what is known, what of it stands in chunks that were made, and what is
+        # to stand in the next.
+        self._tracking = tracking or Tracking()
+        self._written = Tracking()
+        self._written.update(self._tracking)
+        self._pending = Tracking()
+
+    def begin(self) -> None:
+        """Have a file with the next batch, so that the epoch is known before there is a message."""
+        if not self.segments:
+            self._steps += self._roll(self.next)
 
     def skip_to(self, offset: int) -> None:
         """Use no offset before `offset` any more, as some may have been lost."""
@@ -96,7 +120,7 @@ class StreamLog:
     @property
     def first(self) -> int:
         """The offset of the first message that is kept."""
-        return self.segments[0].first if self.segments else 0
+        return self.segments[0].first if self.segments else self.committed
 
     @property
     def octets(self) -> int:
@@ -113,6 +137,30 @@ class StreamLog:
         self.next += 1
         return offset
 
+    def append_as(self, message: Message, producer: str, sequence: int) -> int | None:
+        """Keep `message` unless `producer` has sent it, or a later one; answers its offset, or None."""
+        last = self._tracking.sequences.get(producer)
+        if last is not None and sequence <= last:
+            return None
+        offset = self.append(message)
+        self._builders[-1].tracking.set_sequence(producer, sequence)
+        self._tracking.set_sequence(producer, sequence)
+        return offset
+
+    def sequence_of(self, producer: str) -> int | None:
+        """The sequence of the last message from `producer`; None if nothing is known of it."""
+        return self._tracking.sequences.get(producer)
+
+    def store_offset(self, reference: str, offset: int) -> None:
+        """Know that the consumer `reference` has come to `offset`; it is written with the next batch."""
+        if self._tracking.offsets.get(reference) != offset:
+            self._tracking.set_offset(reference, offset)
+            self._pending.set_offset(reference, offset)
+
+    def stored_offset(self, reference: str) -> int | None:
+        """How far the consumer `reference` has come; None if nothing is known of it."""
+        return self._tracking.offsets.get(reference)
+
     def take_batch(self) -> list[Step]:
         """The steps that write what was appended; `written` is due when they are done.
 
@@ -120,26 +168,30 @@ class StreamLog:
         written again from its first step, and must not make anew what it has filled before.
         """
         steps, self._steps = self._steps, []
+        self._take_pending()
         if not self._builders:
             return steps
         if not self.segments or self._is_full(self._builders[0].size):
             steps += self._roll(self._builders[0].first)
         segment = self.segments[-1]
         begin = segment.size
+        parts: list[bytes] = []
         flags = FOLLOWS_SYNC
         taken = 0
         for builder in self._builders:
             if taken and self._is_full(builder.size):
                 break
-            octets = builder.encode(segment.mark, segment.seed, flags)
+            is_first = segment.size == HEAD_SIZE
+            tail = self._tail(builder.tracking, segment.seed, is_whole=is_first)
+            octets = builder.encode(segment.mark, segment.seed, flags | KNOWS_ALL * is_first, tail)
             head = read_head(octets, 0, segment.mark, segment.seed)
             assert head is not None
             segment.note(head, segment.size, len(octets))
-            self._flying.append((builder.first, octets))
+            self._flying.append(Chunk(octets, 0, head))
+            parts.append(octets)
             flags = 0
             taken += 1
         del self._builders[:taken]
-        parts = [octets for _, octets in self._flying]
         if segment.size > segment.ahead and segment.size - begin < STREAM_AHEAD_SIZE:
             # Only small batches gain by it: to zero as much again would cost large ones more than growing.
             parts.append(bytes(STREAM_AHEAD_SIZE))
@@ -149,20 +201,25 @@ class StreamLog:
     def written(self) -> None:
         """What the last batch had is safe, and readable."""
         flying, self._flying = self._flying, []
-        for first, octets in flying:
-            self._remember(first, octets)
+        for chunk in flying:
+            if chunk.count:
+                self._cache.put(self.number, chunk)
         if flying:
             self.committed = self.segments[-1].end
             self.listener()
 
-    def read(self, offset: int) -> Chunk | None:
+    def read(self, offset: int, begin: int = -1) -> Chunk | None:
         """The chunk with the message at `offset`, or behind it if that is damaged; None at the end.
 
-        What cannot be read is reported, each time that somebody comes by.
+        Whoever was there before says with which offset it begins. What cannot be read is reported, each time
+        that somebody comes by.
         """
+        chunk = self._cache.get(self.number, offset if begin < 0 else begin)
+        if chunk is not None and self.first <= offset < chunk.end:
+            return chunk
         offset = max(offset, self.first)
         while offset < self.committed:
-            chunk = self._cached(offset)
+            chunk = self._cache.get(self.number, offset)
             if chunk is None:
                 try:
                     chunk = self._fetched(offset)
@@ -204,6 +261,7 @@ class StreamLog:
     def give_up(self) -> None:
         """The stream is gone: the next batch deletes all of it."""
         self._builders = []
+        self._pending = Tracking()
         for segment in self.segments:
             self._give_up(segment)
         self.segments = []
@@ -211,9 +269,35 @@ class StreamLog:
     @property
     def has_work(self) -> bool:
         """Whether `take_batch` has anything to write."""
-        return bool(self._builders or self._steps)
+        return bool(self._builders or self._steps or (self._pending and self._has_room_for_pending))
 
     # --- private -------------------------------------------------------------------------------
+
+    @property
+    def _has_room_for_pending(self) -> bool:
+        """Whether a chunk may be made for what is pending alone.
+
+        A file has a message, so that the next has another name: if it is full, what is pending waits for one.
+        """
+        if not self.segments:
+            return True
+        segment = self.segments[-1]
+        return not segment.is_sealed and segment.size < self.retention.segment_size
+
+    def _take_pending(self) -> None:
+        """Have what is pending in the first chunk of the next batch."""
+        if not self._pending or not (self._builders or self._has_room_for_pending):
+            return
+        if not self._builders:
+            self._builders.append(ChunkBuilder(self.next))
+            self._builders[0].time = self.segments[-1].last_time if self.segments else 0
+        self._builders[0].tracking.update(self._pending)
+        self._pending = Tracking()
+
+    def _tail(self, changes: Tracking, seed: int, *, is_whole: bool) -> bytes:
+        """What the next chunk says of `changes`; or of everything up to it, and of nothing behind."""
+        self._written.update(changes)
+        return (self._written if is_whole else changes).encode(seed)
 
     def _give_up(self, segment: StreamSegment) -> None:
         self._steps += [Delete(segment.index_name), Delete(segment.name), SyncDirectory()]
@@ -229,7 +313,7 @@ class StreamLog:
         steps: list[Step] = []
         if self.segments and not self.segments[-1].is_sealed:
             steps += self.segments[-1].seal()
-        segment = StreamSegment(self.number, first, self._random_octets(SALT_SIZE))
+        segment = StreamSegment(self.number, first, self._random_octets(SALT_SIZE), self.epoch)
         self.segments.append(segment)
         head = segment.encode_head(self.number)
         # What an index says must not outlive its file.
@@ -237,34 +321,13 @@ class StreamLog:
         # Whole before anything is written behind it: one that is torn has nothing in it.
         return [*steps, Write(segment.name, 0, [head]), Sync(segment.name), SyncDirectory()]
 
-    def _remember(self, first: int, octets: bytes) -> None:
-        cache = self._cache
-        if first not in cache:
-            self._cached_octets += len(octets)
-        cache[first] = octets
-        cache.move_to_end(first)
-        while self._cached_octets > STREAM_CACHE_SIZE and len(cache) > 1:
-            _, eldest = cache.popitem(last=False)
-            self._cached_octets -= len(eldest)
-
-    def _cached(self, offset: int) -> Chunk | None:
-        """The chunk that begins with `offset`, if it was read or written of late."""
-        octets = self._cache.get(offset)
-        if octets is None:
-            return None
-        self._cache.move_to_end(offset)
-        segment = self._segment_of(offset)
-        head = read_head(octets, 0, segment.mark, segment.seed)
-        assert head is not None
-        return Chunk(octets, 0, head)
-
     def _fetched(self, offset: int) -> Chunk | None:
         """The chunk with `offset`, from the disk, keeping what was read along; None if it is damaged."""
         segment = self._segment_of(offset)
         wanted: Chunk | None = None
         for found in self._chunks(segment, segment.place_before(offset)):
             head = found.head
-            if head.end <= offset:
+            if head.end <= offset or not head.count:
                 continue
             if head.first >= self.committed or (wanted is None and head.first > offset):
                 break
@@ -273,9 +336,10 @@ class StreamLog:
             octets = found.octets(self._disk.read, segment.name)
             if not is_whole(octets, 0, head, segment.seed):
                 break
-            self._remember(head.first, octets)
+            chunk = Chunk(octets, 0, head)
+            self._cache.put(self.number, chunk)
             if wanted is None:
-                wanted = Chunk(octets, 0, head)
+                wanted = chunk
         if wanted is None:
             self._report(SegmentError(segment.name, 0, f"the message at offset {offset} is damaged"))
         return wanted

@@ -5,13 +5,13 @@ zeroed. Before a chunk that follows a sync nothing is torn; what cannot be read 
 reported with its place, and everything else is kept. A damaged file is not written to any more.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from warren.store.disk import Delete, Disk, Step, Sync, SyncDirectory, Write
 from warren.store.message_store import StorePort
 from warren.store.segment import NewerFormatError, SegmentError
-from warren.store.streams.chunk import FOLLOWS_SYNC, is_whole
+from warren.store.streams.chunk import FOLLOWS_SYNC, HAS_TAIL, KNOWS_ALL, is_whole
 from warren.store.streams.log import StreamFiles, StreamLog
 from warren.store.streams.scan import FoundChunk, chunks
 from warren.store.streams.segment import (
@@ -22,6 +22,7 @@ from warren.store.streams.segment import (
     stream_of,
 )
 from warren.store.streams.store import StreamStore
+from warren.store.streams.tracking import END_SIZE, Tracking, entries_size, is_whole_tail
 
 _ZEROS = bytes(1 << 20)
 # A message has this much at least in a chunk: so many there may have been in a file that cannot be read.
@@ -59,10 +60,20 @@ def open_streams(files: StreamFiles, port: StorePort, has_stream: Callable[[int]
         opening = _Opening(disk, sizes, damage)
         for name in names:
             opening.take(name, is_last=name == names[-1])
-        log = StreamLog(number, files, opening.segments)
+        log = StreamLog(number, files, opening.segments, opening.tracking())
         log.skip_to(opening.next)
         logs[number] = log
     return OpenStreams(store=StreamStore(files, port, logs), damage=damage)
+
+
+class _Tail:
+    """What one chunk says of producers and consumers; `is_all` if that is everything."""
+
+    __slots__ = ("entries", "is_all")
+
+    def __init__(self, entries: bytes, *, is_all: bool) -> None:
+        self.entries = entries
+        self.is_all = is_all
 
 
 class _Opening:
@@ -75,6 +86,8 @@ class _Opening:
         self.segments: list[StreamSegment] = []
         # The first offset that was certainly not used yet.
         self.next = 0
+        # What chunks say of producers and consumers, of the files whose chunks were looked for.
+        self._tails: dict[str, list[_Tail]] = {}
 
     def take(self, name: str, *, is_last: bool) -> None:
         """Know what is in the file `name`."""
@@ -106,11 +119,48 @@ class _Opening:
         self.segments.append(segment)
         self.next = max(self.next, segment.end)
 
+    def tracking(self) -> Tracking:
+        """What is known of producers and consumers: what the last file begins with, and changes."""
+        tails: list[_Tail] = []
+        for segment in reversed(self.segments):
+            if segment.name not in self._tails:
+                self._take_tails(segment, chunks(self._disk.read, segment, HEAD_SIZE, segment.size))
+            tails = self._tails[segment.name] + tails
+            if tails and tails[0].is_all:
+                break
+        tracking = Tracking()
+        for tail in tails:
+            tracking.apply(tail.entries)
+        return tracking
+
+    def _take_tails(self, segment: StreamSegment, found: Iterable[FoundChunk]) -> None:
+        """Know what chunks of `segment` end with."""
+        tails = self._tails[segment.name] = []
+        for chunk in found:
+            flags = chunk.head.flags
+            if flags & (HAS_TAIL | KNOWS_ALL):
+                entries = self._entries(segment, chunk) if flags & HAS_TAIL else b""
+                if entries is None:
+                    text = "what it says of producers and consumers is damaged"
+                    self._damage.append(SegmentError(segment.name, chunk.place, text))
+                else:
+                    tails.append(_Tail(entries, is_all=bool(flags & KNOWS_ALL)))
+
+    def _entries(self, segment: StreamSegment, chunk: FoundChunk) -> bytes | None:
+        """The entries of the tail of `chunk`; None if they are damaged."""
+        place = chunk.place + chunk.size - END_SIZE
+        size = entries_size(self._disk.read(segment.name, place, END_SIZE))
+        if size > chunk.head.size - END_SIZE:
+            return None
+        tail = self._disk.read(segment.name, place - size, size + END_SIZE)
+        return tail[:size] if is_whole_tail(tail, segment.seed) else None
+
     def _scan(self, segment: StreamSegment, size: int, *, is_last: bool) -> None:
         """Find the chunks of `segment`, which has no index, and where they end."""
-        found = list(chunks(self._disk.read, segment, HEAD_SIZE, size))
+        found = [chunk.alone() for chunk in chunks(self._disk.read, segment, HEAD_SIZE, size)]
         # All before the last of these was synced; it, and what is behind it, may be torn.
         synced = max((n for n, chunk in enumerate(found) if chunk.head.flags & FOLLOWS_SYNC), default=-1)
+        good: list[FoundChunk] = []
         for number, chunk in enumerate(found):
             if chunk.place != segment.size or chunk.head.first != segment.end:
                 if number > synced:
@@ -120,6 +170,8 @@ class _Opening:
             if number >= synced and not self._is_whole(segment, chunk):
                 break
             segment.note(chunk.head, chunk.place, chunk.size)
+            good.append(chunk)
+        self._take_tails(segment, good)
         if not segment.is_sealed and is_last:
             self._clear(segment, size)
 

@@ -21,6 +21,10 @@ class FoundChunk:
         self._octets = octets
         self._at = at
 
+    def alone(self) -> "FoundChunk":
+        """The same without what was read of it, and of others around it."""
+        return FoundChunk(self.head, self.place, b"", 0)
+
     @property
     def size(self) -> int:
         """Octets of the whole chunk."""

@@ -1,13 +1,15 @@
 """One file of a stream: a head, then chunks; and, once it is full, the index of it in a file of its own.
 
-    file   │ "WRNSTR" │ version u16 │ stream u32 │ first offset u64 │ salt 8 │ checksum u32 │ chunks … │
+    file   │ "WRNSTR" │ version u16 │ stream u32 │ epoch 8 │ first offset u64 │ salt 8 │ checksum u32
+           │ chunks … │
     index  │ "WRNSIX" │ version u16 │ end offset u64 │ last time u64 │ end u64 │ count u32
            │ ( offset u64 │ time u64 │ place u64 ) … │ checksum u32 │
 
 Their names are the number of the stream and the first offset, `0000002a-00000000000000001234.stream` and
 `….index`. A file is zeroed a little ahead of what is written, as writing over zeros syncs in half the time of
-growing; the salt is random, and goes into all checksums behind it. The index has the first chunk of each
-so many octets; without it, or with a damaged one, the heads of all chunks are read.
+growing; the salt is random, and goes into all checksums behind it. The epoch is random, too, and the same in
+all files of a stream: it tells one that was made again under its name from the one before. The index has the
+first chunk of each so many octets; without it, or with a damaged one, the heads of all chunks are read.
 """
 
 from array import array
@@ -26,9 +28,10 @@ VERSION = 1
 SUFFIX = ".stream"
 INDEX_SUFFIX = ".index"
 SALT_SIZE = 8
+EPOCH_SIZE = 8
 _MAGIC = b"WRNSTR"
 _INDEX_MAGIC = b"WRNSIX"
-_HEAD = Struct(">6sHIQ8sI")
+_HEAD = Struct(">6sHI8sQ8sI")
 HEAD_SIZE = _HEAD.size
 _INDEX_HEAD = Struct(">6sHQQQI")
 _ENTRY = Struct(">QQQ")
@@ -39,11 +42,12 @@ class StreamSegment:
     """What is known of one file while its stream is open."""
 
     __slots__ = (
-        "_offsets", "_places", "_times", "ahead", "end", "first", "is_sealed", "last_time", "mark", "name",
-        "salt", "seed", "size",
+        "_offsets", "_places", "_times", "ahead", "end", "epoch", "first", "is_sealed", "last_time", "mark",
+        "name", "salt", "seed", "size",
     )  # fmt: skip
 
-    def __init__(self, stream: int, first: int, salt: bytes) -> None:
+    def __init__(self, stream: int, first: int, salt: bytes, epoch: bytes) -> None:
+        self.epoch = epoch
         self.name = segment_name(stream, first)
         self.first = first
         self.salt = salt
@@ -91,7 +95,7 @@ class StreamSegment:
 
     def encode_head(self, stream: int) -> bytes:
         """What the file begins with."""
-        head = _HEAD.pack(_MAGIC, VERSION, stream, self.first, self.salt, 0)[:-_CHECKSUM_SIZE]
+        head = _HEAD.pack(_MAGIC, VERSION, stream, self.epoch, self.first, self.salt, 0)[:-_CHECKSUM_SIZE]
         return head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big")
 
     def seal(self) -> list[Step]:
@@ -158,7 +162,7 @@ def open_segment(name: str, octets: bytes) -> StreamSegment:
     stream, first = stream_of(name)
     if len(octets) < HEAD_SIZE or octets[: len(_MAGIC)] != _MAGIC:
         raise SegmentError(name, 0, "this is no segment of a stream")
-    _, version, found_stream, found_first, salt, checksum = _HEAD.unpack_from(octets)
+    _, version, found_stream, epoch, found_first, salt, checksum = _HEAD.unpack_from(octets)
     if checksum_of(octets[: HEAD_SIZE - _CHECKSUM_SIZE]) != checksum:
         raise SegmentError(name, 0, "the head of the segment is damaged")
     if version > VERSION:
@@ -167,4 +171,4 @@ def open_segment(name: str, octets: bytes) -> StreamSegment:
         )
     if (found_stream, found_first) != (stream, first):
         raise SegmentError(name, 8, f"this is {segment_name(found_stream, found_first)} under another name")
-    return StreamSegment(stream, first, salt)
+    return StreamSegment(stream, first, salt, epoch)

@@ -43,6 +43,11 @@ class StreamStore:
         self._waiting: list[tuple[Confirmation, int, int]] = []
         self._told: list[tuple[Confirmation, int, int]] = []
 
+    @property
+    def is_idle(self) -> bool:
+        """True if everything that was appended is written."""
+        return not (self._is_busy or self._dirty or self._waiting or self._retried)
+
     def log(self, number: int) -> StreamLog:
         """The stream with `number`, which is new if nobody has asked for it before."""
         log = self.logs.get(number)
@@ -51,15 +56,37 @@ class StreamStore:
             self.logs[number] = log
         return log
 
+    def begin(self, log: StreamLog) -> None:
+        """`log` is to be there, with its epoch, before there is a message in it."""
+        if not log.segments:
+            log.begin()
+            self.touch(log)
+
     def append(self, log: StreamLog, message: Message) -> int:
         """Keep `message` in `log`; answers its offset."""
         offset = log.append(message)
+        self._appended(log, message)
+        return offset
+
+    def _appended(self, log: StreamLog, message: Message) -> None:
         before = self._pending_size
         self._pending_size = before + len(message.content)
         if before <= STORE_PENDING_SIZE_MAX < self._pending_size:
             self._port.is_behind()
         self.touch(log)
-        return offset
+
+    def append_as(self, log: StreamLog, message: Message, producer: str, sequence: int) -> bool:
+        """Keep `message` in `log`, unless it came from `producer` before; whether it did not."""
+        if log.append_as(message, producer, sequence) is None:
+            return False
+        self._appended(log, message)
+        return True
+
+    def store_offset(self, log: StreamLog, reference: str, offset: int) -> None:
+        """Know how far the consumer `reference` of `log` has come."""
+        log.store_offset(reference, offset)
+        if log.has_work:
+            self.touch(log)
 
     def confirm(self, confirmation: Confirmation, sequence: int) -> None:
         """Say to `confirmation` that `sequence` is done when all that was appended before is safe."""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warren.cli.perf.load import Load
-from warren.cli.perf.uri import DEFAULT_URI, parse_uri
+from warren.client.uri import DEFAULT_URI, parse_uri
 
 TARGET = parse_uri(DEFAULT_URI)
 SOME = st.integers(1, 30)

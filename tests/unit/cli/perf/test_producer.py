@@ -8,7 +8,7 @@ import pytest
 
 from warren.cli.perf.producer import Outcome, Producer
 from warren.cli.perf.publication import Content, Publication
-from warren.cli.perf.settling import ack
+from warren.client.settling import ack
 
 PUBLICATION = Publication([("", "q")], Content(body=bytes(16), is_persistent=False, frame_size_max=4096))
 PLENTY = 1 << 30

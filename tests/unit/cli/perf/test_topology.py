@@ -1,9 +1,9 @@
 """What a load declares, and that whoever waits for much of it hears how far it is."""
 
-from warren.cli.perf.link import Link
 from warren.cli.perf.load import Load
 from warren.cli.perf.topology import declare, delete, names_for
-from warren.cli.perf.uri import DEFAULT_URI, parse_uri
+from warren.client.link import Link
+from warren.client.uri import DEFAULT_URI, parse_uri
 from warren.wire.method import Method
 from warren.wire.methods import ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare, QueueDelete
 

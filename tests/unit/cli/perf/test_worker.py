@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warren.cli.perf.load import Load
-from warren.cli.perf.uri import DEFAULT_URI, parse_uri
 from warren.cli.perf.worker import assignments
+from warren.client.uri import DEFAULT_URI, parse_uri
 
 TARGET = parse_uri(DEFAULT_URI)
 

@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.sim.disk import SimulatedDisk
 
 from warren.model.message import Message, encode_address
 from warren.store.segment import SegmentError
+from warren.store.streams.cache import ChunkCache
 from warren.store.streams.log import Retention, StreamFiles, StreamLog
 from warren.store.streams.segment import StreamSegment, stream_of
 
@@ -25,6 +27,11 @@ class Stream:
         )
         self.log = StreamLog(NUMBER, self.files, [])
         self.log.retention = Retention(segment_size=segment_size, **retention)
+
+    def reopen(self) -> None:
+        """Have what was read and written out of memory."""
+        self.files = replace(self.files, cache=ChunkCache())
+        self.log = StreamLog(NUMBER, self.files, self.log.segments)
 
     def append(self, *bodies: bytes, now: int = 1_000) -> None:
         for body in bodies:
@@ -66,7 +73,7 @@ def test_a_full_segment_is_followed_by_another_and_has_an_index() -> None:
         len(stream.log.segments) - 1
     ) + [False]
     sealed = stream.log.segments[1]
-    read = StreamSegment(NUMBER, sealed.first, sealed.salt)
+    read = StreamSegment(NUMBER, sealed.first, sealed.salt, sealed.epoch)
     assert read.take_index(bytes(stream.disk.files[sealed.index_name].current))
     assert (read.end, read.size, read.last_time) == (sealed.end, sealed.size, sealed.last_time)
     assert stream.bodies() == sent
@@ -78,8 +85,7 @@ def test_what_was_read_along_is_not_read_again() -> None:
     for n in range(50):
         stream.append(bytes((n,)))
         stream.write()
-    reopened = StreamLog(NUMBER, stream.files, stream.log.segments)
-    stream.log = reopened
+    stream.reopen()
     before = stream.disk.read_count
     assert len(stream.bodies()) == 50
     assert stream.disk.read_count == before + 1
@@ -141,7 +147,7 @@ def _hurt(stream: Stream, hurt: Callable[[SimulatedDisk, StreamSegment], None]) 
         stream.append(bytes((n,)) * 400)
         stream.write()
     hurt(stream.disk, stream.log.segments[1])
-    stream.log = StreamLog(NUMBER, stream.files, stream.log.segments)
+    stream.reopen()
     return stream.bodies()
 
 

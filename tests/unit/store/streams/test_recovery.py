@@ -1,6 +1,7 @@
 """Opening streams: what was torn goes, what is damaged is told, and offsets are never used twice."""
 
 import random
+import tracemalloc
 
 import pytest
 from google_crc32c import value
@@ -41,6 +42,19 @@ def append(disk: SimulatedDisk, log: StreamLog, body: bytes) -> None:
     log.append(Message(encode_address("", "s"), b"\0\0", body + b"\xce", 1_000))
     disk.perform(log.take_batch())
     log.written()
+
+
+def test_a_large_file_is_not_in_memory_while_it_is_opened(disk: SimulatedDisk) -> None:
+    log = StreamLog(NUMBER, files_of(disk), [])
+    for n in range(200):
+        append(disk, log, bytes((n,)) * 100_000)
+    tracemalloc.start()
+    try:
+        assert opened(disk).store.log(NUMBER).next == 200
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4_000_000
 
 
 def bodies(log: StreamLog) -> list[bytes]:

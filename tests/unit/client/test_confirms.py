@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.cli.perf.confirms import CONFIRM, ConfirmCounter, UnexpectedBytes
+from warren.client.confirms import CONFIRM, ConfirmCounter, UnexpectedBytes
 
 
 def confirm(tag: int, *, multiple: bool = False, method: int = 80) -> bytes:

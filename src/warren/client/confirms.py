@@ -2,7 +2,7 @@
 
 import struct
 
-from warren.cli.perf.settling import AckWriter
+from warren.client.settling import AckWriter
 
 # basic.ack and basic.nack have one length:
 # type u8 | channel u16 | size u32 | class u16 | method u16 | delivery tag u64 | bits u8 | end u8
@@ -42,7 +42,7 @@ class ConfirmCounter:
         whole = len(octets) - len(octets) % CONFIRM_BYTES
         before = self.settled
         if not self._is_run(octets, whole):
-            self._walk(octets[:whole])
+            self._walk(octets, whole)
         self._carry = octets[whole:]
         return self.settled - before
 
@@ -55,9 +55,9 @@ class ConfirmCounter:
         self.settled += count
         return True
 
-    def _walk(self, octets: bytes) -> None:
+    def _walk(self, octets: bytes, whole: int) -> None:
         at = 0
-        for kind, _, size, class_id, method_id, tag, bits, end in CONFIRM.iter_unpack(octets):
+        for kind, _, size, class_id, method_id, tag, bits, end in CONFIRM.iter_unpack(octets[:whole]):
             if kind != 1 or size != 13 or class_id != BASIC or method_id not in (ACK, NACK) or end != END:
                 raise UnexpectedBytes(octets[at:])
             settled = self._settle(tag, is_multiple=bool(bits & 1))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warren.cli.perf.uri import DEFAULT_URI, parse_uri
+from warren.client.uri import DEFAULT_URI, parse_uri
 
 
 def test_what_a_uri_leaves_out_has_a_default() -> None:

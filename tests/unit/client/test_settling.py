@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.cli.perf.settling import AckWriter, ack
+from warren.client.settling import AckWriter, ack
 
 
 @given(st.integers(0, 1 << 40), st.integers(0, 1000))

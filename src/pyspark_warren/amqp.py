@@ -1,0 +1,141 @@
+"""A consumer over AMQP 0-9-1, of any broker that speaks it."""
+
+import select
+import socket
+import ssl
+import time
+from typing import Any, Self
+
+from pyspark_warren.deliveries import DeliveryReader
+from pyspark_warren.options import Broker, Tls
+from warren.client.link import BrokerRefused, Link, Manner, closed
+from warren.client.settling import ack
+from warren.wire.methods import (
+    BasicCancel,
+    BasicConsume,
+    BasicConsumeOk,
+    BasicQos,
+    BasicQosOk,
+    ChannelClose,
+    ConnectionClose,
+    decode_method,
+)
+
+CHANNEL = 1
+RECEIVE_BYTES = 1_048_576
+PRODUCT = "pyspark_warren"
+# A login that fails is told apart from a broker that is gone; a consumer hears that its queue is gone.
+CAPABILITIES = ("authentication_failure_close", "consumer_cancel_notify", "publisher_confirms")
+WAIT_S = 0.2
+WAIT_S_MAX = 5.0
+
+
+def connect(broker: Broker) -> Link:
+    """A connection, tried for again while the broker is away, as often as the options say."""
+    manner = Manner(
+        product=PRODUCT,
+        capabilities=CAPABILITIES,
+        answer_s_max=broker.timeout_ms / 1000,
+        context=tls_context(broker.tls) if broker.target.is_tls else None,
+    )
+    wait = WAIT_S
+    for left in range(broker.retries, -1, -1):
+        try:
+            link = Link(broker.target, manner)
+            link.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            return link
+        except (OSError, BrokerRefused) as error:
+            is_away = not isinstance(error, ssl.SSLCertVerificationError) and not getattr(error, "code", 0)
+            if not (is_away and left):
+                host = f"{broker.target.host}:{broker.target.port}"
+                raise BrokerRefused(f"no connection to {host}: {error}") from error
+        time.sleep(wait)
+        wait = min(2 * wait, WAIT_S_MAX)
+    raise AssertionError
+
+
+def tls_context(tls: Tls) -> ssl.SSLContext:
+    """What a certificate is checked with; also for HTTPS."""
+    context = ssl.create_default_context(cafile=tls.ca_file)
+    if not tls.is_verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.cert_file:
+        context.load_cert_chain(tls.cert_file, tls.key_file)
+    return context
+
+
+class Subscription:
+    """One consumer on a connection of its own; `offset` makes it a reader of a stream."""
+
+    def __init__(self, broker: Broker, queue: str, *, prefetch: int, offset: Any = None) -> None:
+        self._link = connect(broker)
+        self.reader = DeliveryReader(is_stream=offset is not None)
+        self._acked = 0
+        try:
+            self._link.open_channel(CHANNEL)
+            self._link.call(CHANNEL, BasicQos(prefetch_count=prefetch), BasicQosOk)
+            arguments = {} if offset is None else {"x-stream-offset": offset}
+            consume = BasicConsume(queue=queue, consumer_tag="spark", arguments=arguments)
+            self._link.call(CHANNEL, consume, BasicConsumeOk)
+            self.reader.feed(self._link.take_unread())
+        except BaseException:
+            self._link.socket.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def receive(self, wait_s: float) -> bool:
+        """Read what has come, or comes within `wait_s`; False if nothing does. BrokerRefused at the end."""
+        octets = self.read(wait_s)
+        if octets:
+            self.take_in(octets)
+        return bool(octets)
+
+    def read(self, wait_s: float) -> bytes:
+        """The octets alone; b"" if none come."""
+        endpoint = self._link.socket
+        pending = isinstance(endpoint, ssl.SSLSocket) and endpoint.pending()
+        if not pending and not select.select([endpoint], [], [], wait_s)[0]:
+            return b""
+        try:
+            octets = endpoint.recv(RECEIVE_BYTES)
+        except OSError as error:
+            raise BrokerRefused(f"the broker went away: {error}") from error
+        if not octets:
+            raise BrokerRefused("the broker closed the socket")
+        return octets
+
+    def take_in(self, octets: bytes) -> None:
+        """Make rows of what was read."""
+        self.reader.feed(octets)
+        for payload in self.reader.methods:
+            method = decode_method(payload)
+            if isinstance(method, ChannelClose | ConnectionClose):
+                raise closed(method)
+            if isinstance(method, BasicCancel):
+                raise BrokerRefused("the broker cancelled the consumer: its queue is gone", 404)
+        self.reader.methods.clear()
+
+    def ack(self, tag: int) -> None:
+        """Acknowledge everything up to `tag`."""
+        if tag > self._acked:
+            try:
+                self._link.socket.sendall(ack(CHANNEL, tag, is_multiple=True))
+            except OSError as error:
+                raise BrokerRefused(f"the broker went away: {error}") from error
+            self._acked = tag
+
+    def ack_half(self, prefetch: int) -> None:
+        """Acknowledge what has come, once it is half of `prefetch`: the rest is under way meanwhile."""
+        tag = self.reader.last_tag()
+        if tag - self._acked >= (prefetch + 1) // 2:
+            self.ack(tag)
+
+    def close(self) -> None:
+        """Leave; what was not acknowledged goes back to its queue."""
+        self._link.close()

@@ -1,0 +1,129 @@
+"""Streams over AMQP 0-9-1: of RabbitMQ, and of any broker that knows `x-stream-offset`.
+
+AMQP cannot ask where a stream ends. So its last chunk is read until nothing comes any more, or for a second:
+what was seen is committed, and what came behind it is for the next time.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark_warren.amqp import CHANNEL, Subscription, connect
+from pyspark_warren.options import Broker
+from pyspark_warren.streams import Bounds, Range, gone
+from warren.client.link import BrokerRefused
+from warren.wire.methods import QueueDeclare, QueueDeclareOk
+from warren.wire.table import Timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PREFETCH = 5_000
+BATCH_ROWS = 10_000
+BATCH_OCTETS = 8 * 1_048_576
+# Without a delivery for so long, there is none.
+IDLE_S = 0.1
+LOOKING_S_MAX = 1.0
+LOOKING_PREFETCH = 1_000
+
+
+class AmqpStreams:
+    """See `Streams`."""
+
+    def __init__(self, broker: Broker, prefetch: int | None) -> None:
+        self._broker = broker
+        self._prefetch = prefetch or PREFETCH
+        self._patience_s = broker.timeout_ms / 1000
+
+    def bounds(self, queue: str, expected: int = 0) -> Bounds:
+        """What it holds; the epoch is not known. If it is less than expected, it looks again, patiently."""
+        if not self._has_messages(queue) and self._first_seen(queue, "first", IDLE_S) is None:
+            return Bounds(epoch="", first=0, committed=0)
+        first = self._first_seen(queue, "first", self._patience_s)
+        committed = self._committed(queue, IDLE_S)
+        if committed < expected:
+            committed = self._committed(queue, LOOKING_S_MAX)
+        return Bounds(epoch="", first=first or 0, committed=committed)
+
+    def offset_at(self, queue: str, milliseconds: int) -> int:
+        """The beginning of the chunk in which the time is, which may hold some messages from before it."""
+        first = self._first_seen(queue, Timestamp(milliseconds // 1000), LOOKING_S_MAX)
+        return self.bounds(queue).committed if first is None else first
+
+    def read(self, wanted: Range, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
+        """The messages; if the connection breaks, it goes on behind the last one."""
+        at, attempts = wanted.start, 0
+        while at < wanted.end:
+            try:
+                for batch, reached in self._read_from(at, wanted, columns):
+                    at, attempts = reached, 0
+                    if batch.num_rows:
+                        yield batch
+            except BrokerRefused as error:
+                attempts += 1
+                if error.code or attempts > self._broker.retries:
+                    raise
+
+    def _read_from(
+        self, at: int, wanted: Range, columns: Sequence[str]
+    ) -> "Iterator[tuple[pa.RecordBatch, int]]":
+        from pyspark_warren.batches import to_batch
+
+        with Subscription(self._broker, wanted.queue, prefetch=self._prefetch, offset=at) as subscription:
+            reader = subscription.reader
+            is_checked = False
+            while at < wanted.end:
+                is_there = reader.last_offset() >= wanted.end - 1
+                if not is_there and len(reader) < BATCH_ROWS and reader.octets < BATCH_OCTETS:
+                    if not subscription.receive(self._patience_s):
+                        raise BrokerRefused(f"nothing came of {wanted.queue!r} at the offset {at}")
+                    subscription.ack_half(self._prefetch)
+                    continue
+                rows = reader.take()
+                if not is_checked and rows.offset[0] > at and wanted.is_loss_fatal:
+                    self._check_loss(wanted.queue, at)
+                is_checked = True
+                start, end = bisect_left(rows.offset, at), bisect_left(rows.offset, wanted.end)
+                at = rows.offset[-1] + 1
+                yield to_batch(rows, wanted.queue, columns).slice(start, end - start), at
+
+    def _check_loss(self, queue: str, at: int) -> None:
+        """A stream has gaps, where the broker has kept something of its own: those are no loss."""
+        first = self._first_seen(queue, "first", self._patience_s) or 0
+        if first > at:
+            raise gone(queue, at, first)
+
+    def _has_messages(self, queue: str) -> bool:
+        link = connect(self._broker)
+        try:
+            link.open_channel(CHANNEL)
+            declared = link.call(CHANNEL, QueueDeclare(queue=queue, passive=True), QueueDeclareOk)
+            return bool(declared.message_count)
+        finally:
+            link.close()
+
+    def _first_seen(self, queue: str, offset: Any, wait_s: float) -> int | None:
+        """The offset of the first message that comes from `offset` on."""
+        deadline = time.monotonic() + wait_s
+        with Subscription(self._broker, queue, prefetch=1, offset=offset) as subscription:
+            while not len(subscription.reader):
+                if not subscription.receive(max(0.0, deadline - time.monotonic())):
+                    return None
+            return subscription.reader.take().offset[0]
+
+    def _committed(self, queue: str, idle_s: float) -> int:
+        """Behind the last message that is seen."""
+        last = -1
+        with Subscription(self._broker, queue, prefetch=LOOKING_PREFETCH, offset="last") as subscription:
+            reader = subscription.reader
+            deadline = time.monotonic() + max(LOOKING_S_MAX, 5 * idle_s)
+            while time.monotonic() < deadline or last < 0:
+                is_more = subscription.receive(self._patience_s if last < 0 and not len(reader) else idle_s)
+                if len(reader):
+                    last = reader.last_offset()
+                    subscription.ack_half(LOOKING_PREFETCH)
+                    reader.take()
+                if not is_more:
+                    break
+        return last + 1

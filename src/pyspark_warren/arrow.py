@@ -1,0 +1,117 @@
+"""Rows that the broker gives as Arrow, over the port of the HTTP API: streams, queues and leases."""
+
+import http.client
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_warren.http import HttpRefused, Management, path
+from pyspark_warren.options import Broker
+from pyspark_warren.schema import arrow_schema
+from pyspark_warren.streams import Bounds, DataLoss, Range, gone
+
+# By this column it is known where to go on.
+_OFFSET = "offset"
+# An answer that does not come to its end.
+BROKEN = (OSError, http.client.HTTPException, pa.ArrowException)
+
+
+class ArrowStreams:
+    """See `Streams`."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._management = Management(broker)
+        self._vhost = broker.target.vhost
+        self._retries = broker.retries
+
+    def bounds(self, queue: str, expected: int = 0) -> Bounds:
+        """What it holds now."""
+        told = self._management.get(self._path(queue))
+        count = told["committed"] - told["first"]
+        return Bounds(
+            epoch=told["epoch"],
+            first=told["first"],
+            committed=told["committed"],
+            octets=told.get("octets", 0) // count if count else 0,
+        )
+
+    def offset_at(self, queue: str, milliseconds: int) -> int:
+        """The first offset at or behind a time."""
+        offset: int = self._management.get(self._path(queue), {"timestamp": milliseconds})["offset"]
+        return offset
+
+    def read(self, wanted: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The messages; if the connection breaks, it goes on behind the last one."""
+        query = {"end": wanted.end, "epoch": wanted.epoch or None}
+        try:
+            yield from resumed(
+                self._management,
+                self._path(wanted.queue) + "/rows",
+                query,
+                places=(wanted.start, wanted.end),
+                columns=columns,
+                retries=self._retries,
+            )
+        except HttpRefused as refused:
+            first = refused.body.get("first")
+            if refused.status == 409:
+                raise DataLoss(f"the stream {wanted.queue!r} was deleted and declared again") from None
+            if refused.status != 410 or first is None:
+                raise
+            if wanted.is_loss_fatal:
+                raise gone(wanted.queue, wanted.start, first) from None
+            if first < wanted.end:
+                left = Range(
+                    queue=wanted.queue, epoch=wanted.epoch, start=first, end=wanted.end, is_loss_fatal=False
+                )
+                yield from self.read(left, columns)
+
+    def _path(self, queue: str) -> str:
+        return path("warren", "streams", self._vhost, queue)
+
+
+def resumed(
+    management: Management,
+    place: str,
+    query: Mapping[str, Any],
+    *,
+    places: tuple[int, int],
+    columns: Sequence[str],
+    retries: int,
+) -> Iterator[pa.RecordBatch]:
+    """Rows from `places[0]` up to, and without, `places[1]`, by as many requests as it takes."""
+    at, end = places
+    attempts = 0
+    while at < end:
+        started = at
+        try:
+            for batch, last in answered(management, place, {**query, "start": at}, columns):
+                yield batch
+                at, attempts = last + 1, 0
+        except BROKEN as error:
+            attempts += 1
+            if attempts > retries:
+                raise HttpRefused(f"{place} broke off at {at}: {error}") from error
+            continue
+        if at == started:
+            return  # what is missing is not there
+
+
+def answered(
+    management: Management, place: str, query: Mapping[str, Any], columns: Sequence[str]
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The batches of one answer as Spark wants them, each with the offset of its last row."""
+    asked = [*columns, *([] if _OFFSET in columns else [_OFFSET])]
+    schema = arrow_schema(columns)
+    with (
+        management.open(place, {**query, "columns": ",".join(asked)}) as answer,
+        pa.ipc.open_stream(answer) as batches,
+    ):
+        for batch in batches:
+            if batch.num_rows:
+                last = batch.column(_OFFSET)[batch.num_rows - 1].as_py()
+                yield (
+                    pa.RecordBatch.from_arrays([batch.column(name) for name in columns], schema=schema),
+                    last,
+                )

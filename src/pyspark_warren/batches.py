@@ -1,0 +1,123 @@
+"""Columns of messages as Arrow batches, for what came over AMQP."""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as compute
+
+from pyspark_warren.deliveries import OFFSET_SIZE, Rows
+from pyspark_warren.schema import arrow_schema
+from warren.wire.properties import BasicProperties
+from warren.wire.table import Table
+from warren.wire.table_json import header_text, table_to_json
+
+# Of the first octet of the flags: content type and content encoding.
+_BEFORE_HEADERS = (0x80, 0x40)
+_MICROSECONDS = 1_000_000
+# Where brokers that are told to, put the time at which a message came.
+_RECEIVED = "timestamp_in_ms"
+
+
+def to_batch(rows: Rows, queue: str, columns: Sequence[str]) -> pa.RecordBatch:
+    """`rows` of `queue` as Spark expects them."""
+    schema = arrow_schema(columns)
+    count = len(rows)
+    addresses = _Addresses(rows)
+    properties = _Properties(rows)
+    arrays = []
+    for field in schema:
+        match field.name:
+            case "queue":
+                array = pa.repeat(pa.scalar(queue), count)
+            case "offset":
+                array = pa.array(rows.offset, pa.int64())
+            case "redelivered":
+                array = pa.array(rows.redelivered, pa.bool_())
+            case "body":
+                array = pa.array(rows.body, pa.binary())
+            case "exchange" | "routing_key":
+                array = addresses.column(field.name)
+            case _:
+                array = properties.column(field)
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class _Addresses:
+    """Exchanges and routing keys: each different pair decoded once, then one for each row."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def column(self, name: str) -> pa.Array:
+        texts = []
+        for octets in self._rows.addresses:
+            middle = 1 + octets[0]
+            part = octets[1:middle] if name == "exchange" else octets[middle + 1 :]
+            texts.append(part.decode(errors="replace"))
+        return _spread(pa.array(texts, pa.string()), self._rows.address)
+
+
+class _Properties:
+    """Properties, in the same way."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._lists = _decoded(rows)
+
+    def column(self, field: pa.Field) -> pa.Array:
+        values = [_value(one, field.name) for one in self._lists]
+        if not any(value is not None for value in values):
+            return pa.nulls(len(self._rows), field.type)
+        return _spread(pa.array(values, field.type), self._rows.properties)
+
+
+def _decoded(rows: Rows) -> list[BasicProperties]:
+    if not rows.is_stream:
+        return [BasicProperties.decode_list(octets) for octets in rows.property_lists]
+    return [BasicProperties.decode_list(_resized(octets)) for octets in rows.property_lists]
+
+
+def _resized(octets: bytes) -> bytes:
+    """`octets` with the right size of the headers, which have lost their entry for the offset."""
+    flags = octets[0]
+    at = 2
+    for bit in _BEFORE_HEADERS:
+        if flags & bit:
+            at += 1 + octets[at]
+    (size,) = struct.unpack_from(">I", octets, at)
+    return octets[:at] + struct.pack(">I", size - OFFSET_SIZE) + octets[at + 4 :]
+
+
+def _value(properties: BasicProperties, name: str) -> Any:
+    headers = properties.headers
+    match name:
+        case "headers":
+            return (
+                [(header_text(key), header_text(value)) for key, value in headers.items()]
+                if headers
+                else None
+            )
+        case "headers_json":
+            return table_to_json(headers) if headers else None
+        case "timestamp":
+            return None if properties.timestamp is None else properties.timestamp * _MICROSECONDS
+        case "broker_timestamp":
+            return _received(headers)
+        case "priority" | "delivery_mode":
+            return getattr(properties, name)
+    return header_text(getattr(properties, name))
+
+
+def _received(headers: Table | None) -> int | None:
+    time = (headers or {}).get(_RECEIVED)
+    return int(time) * 1000 if isinstance(time, int) else None
+
+
+def _spread(unique: pa.Array, numbers: list[int]) -> pa.Array:
+    """The entries of `unique` for each row."""
+    if len(unique) == len(numbers):
+        return unique  # each stands once, in the order in which they came
+    return compute.take(unique, pa.array(numbers, pa.int32()))

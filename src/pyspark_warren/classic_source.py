@@ -1,0 +1,246 @@
+"""A query over a queue of any broker, over AMQP: at least once.
+
+The driver holds what it has received unacknowledged, and hands it to the tasks. It acknowledges a batch when
+Spark asks for what is behind it, which it does only after the batch is committed, and also while nothing
+comes: so the last messages before a pause do not stay unacknowledged. If the driver dies, they go back to the
+queue. A batch that Spark had planned, and not committed, is empty when it is made again; its messages come
+later.
+
+Offsets count what this query has read: `{"v": 1, "n": 12000}`.
+"""
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark_warren.amqp import CHANNEL, Subscription, connect
+from pyspark_warren.choosing import Choice
+from pyspark_warren.offsets import VERSION, check_version
+from pyspark_warren.options import ReadOptions
+from pyspark_warren.partitions import HeldPart, Part
+from warren.client.link import BrokerRefused
+from warren.wire.methods import QueueDeclare, QueueDeclareOk
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# What a consumer holds unacknowledged, unless the option says how much.
+PREFETCH = 20_000
+PART_OCTETS = 4 * 1_048_576
+# How long to wait for a first message: a poll finds what has just come, and a query that takes what is there
+# does not end before the broker has sent it.
+POLL_S = 0.1
+LAST_S = 1.0
+LISTEN_S = 0.5
+LINGER_S = 0.05
+
+
+class ClassicSource:
+    """Takes messages, hands them out, and acknowledges what is committed; runs on the driver."""
+
+    def __init__(self, options: ReadOptions, choice: Choice, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._queue = choice.queues[0]
+        self._columns = columns
+        self._inbox: Inbox | None = None
+        # Of the batch that is under way.
+        self._start = self._end = -1
+        self._tag = 0
+        self._planned: list[pa.RecordBatch] = []
+        # How many messages this run may still take; None if all that come.
+        self._left: int | None = None
+
+    def initial(self) -> dict[str, Any]:
+        """Nothing has been read."""
+        return _written(0)
+
+    def latest(
+        self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
+    ) -> dict[str, Any]:
+        """How far the next batch goes; what is before `start` is acknowledged."""
+        at = _read(start)
+        if at == self._start < self._end:
+            return _written(self._end)
+        self.commit(start)
+        count = min(offsets_max or 2**63, 2**63 if self._left is None else self._left)
+        if not count:
+            return dict(start)
+        inbox = self._opened()
+        self._planned, self._tag = inbox.take(count, octets_max, POLL_S if self._left is None else LAST_S)
+        taken = sum(batch.num_rows for batch in self._planned)
+        if self._left is not None:
+            self._left = self._left - taken if taken else 0
+        self._start, self._end = at, at + taken
+        return _written(self._end)
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Acknowledge the batch under way, if it ends there."""
+        if 0 <= self._end <= _read(end) and self._planned and self._inbox is not None:
+            self._inbox.ack(self._tag)
+            self._planned = []
+
+    def end_here(self) -> None:
+        """Take as many messages as wait now, and no more."""
+        self._left = ready_count(self._options, self._queue)
+
+    def committed(self) -> dict[str, Any] | None:
+        """Nobody counts what comes into a queue."""
+        return None
+
+    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
+        """The batch under way; nothing for one that was planned before a restart."""
+        if (_read(start), _read(end)) != (self._start, self._end):
+            return []
+        parts: list[Part] = []
+        at = self._start
+        for batch in self._planned:
+            pieces = max(self._options.partitions_min, -(-batch.nbytes // PART_OCTETS))
+            rows = -(-batch.num_rows // pieces)
+            for first in range(0, batch.num_rows, rows):
+                piece = batch.slice(first, rows)
+                parts.append(HeldPart(_packed(_numbered(piece, at))))
+                at += piece.num_rows
+        return parts
+
+    def stop(self) -> None:
+        """Leave; what is not acknowledged goes back."""
+        if self._inbox is not None:
+            self._inbox.close()
+            self._inbox = None
+
+    def _opened(self) -> "Inbox":
+        """The consumer; a new one in place of one that broke, whose messages come again."""
+        if self._inbox is not None and self._inbox.is_broken:
+            self.stop()
+        if self._inbox is None:
+            self._inbox = Inbox(self._options, self._queue, self._columns)
+        return self._inbox
+
+
+class Inbox:
+    """A consumer whose socket is always read, by a thread: a broker ends a connection that takes nothing."""
+
+    def __init__(self, options: ReadOptions, name: str, columns: tuple[str, ...]) -> None:
+        self._prefetch = options.prefetch or PREFETCH
+        self._subscription = Subscription(options.broker, name, prefetch=self._prefetch)
+        self._name = name
+        self._columns = columns
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[pa.RecordBatch, list[int]]] = deque()
+        self._error: BrokerRefused | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._listen, name="warren-inbox", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether nothing more will come."""
+        return self._error is not None
+
+    def take(self, count: int, octets_max: int | None, wait_s: float) -> "tuple[list[pa.RecordBatch], int]":
+        """At most `count` messages, of about `octets_max` octets, and the tag of the last; [] for none."""
+        with self._changed:
+            if self._changed.wait_for(self._has_news, wait_s):
+                # What comes is mostly the first of more; a batch of ten messages costs as much as one of all.
+                self._changed.wait_for(partial(self._has_all, count), max(LINGER_S, wait_s - POLL_S))
+            self._convert()
+            if not self._waiting and self._error is not None and self._error.code:
+                raise self._error
+            taken, tag = [], 0
+            left = octets_max or 2**63
+            while self._waiting and count and left > 0:
+                batch, tags = self._waiting.popleft()
+                rows = min(count, batch.num_rows, max(1, batch.num_rows * left // max(batch.nbytes, 1)))
+                if rows < batch.num_rows:
+                    self._waiting.appendleft((batch.slice(rows), tags[rows:]))
+                    batch = batch.slice(0, rows)
+                taken.append(batch)
+                tag = tags[rows - 1]
+                count -= rows
+                left -= batch.nbytes
+            return taken, tag
+
+    def ack(self, tag: int) -> None:
+        """Acknowledge everything up to `tag`; if that cannot be said any more, the messages come again."""
+        with contextlib.suppress(BrokerRefused):
+            self._subscription.ack(tag)
+
+    def close(self) -> None:
+        """End the consumer and its thread."""
+        self._is_closed = True
+        self._thread.join()
+        self._subscription.close()
+
+    def _listen(self) -> None:
+        while not self._is_closed:
+            try:
+                octets = self._subscription.read(LISTEN_S)
+                if octets:
+                    with self._changed:
+                        self._subscription.take_in(octets)
+                        self._changed.notify_all()
+            except BrokerRefused as error:
+                with self._changed:
+                    self._error = error
+                    self._changed.notify_all()
+                return
+
+    def _has_news(self) -> bool:
+        return bool(len(self._subscription.reader) or self._waiting or self._error)
+
+    def _has_all(self, count: int) -> bool:
+        held = len(self._subscription.reader) + sum(batch.num_rows for batch, _ in self._waiting)
+        return self._error is not None or held >= min(count, self._prefetch)
+
+    def _convert(self) -> None:
+        from pyspark_warren.batches import to_batch
+
+        if len(self._subscription.reader):
+            rows = self._subscription.reader.take()
+            self._waiting.append((to_batch(rows, self._name, self._columns), rows.tag))
+
+
+def ready_count(options: ReadOptions, name: str) -> int:
+    """How many messages wait in a queue."""
+    link = connect(options.broker)
+    try:
+        link.open_channel(CHANNEL)
+        return link.call(CHANNEL, QueueDeclare(queue=name, passive=True), QueueDeclareOk).message_count
+    finally:
+        link.close()
+
+
+def _numbered(batch: "pa.RecordBatch", start: int) -> "pa.RecordBatch":
+    """`batch` with offsets that count from `start`."""
+    import pyarrow as pa
+
+    at = batch.schema.get_field_index("offset")
+    if at < 0:
+        return batch
+    numbers = pa.array(range(start, start + batch.num_rows), pa.int64())
+    return batch.set_column(at, batch.schema.field(at), numbers)
+
+
+def _packed(batch: "pa.RecordBatch") -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    octets: bytes = sink.getvalue().to_pybytes()
+    return octets
+
+
+def _written(count: int) -> dict[str, Any]:
+    return {"v": VERSION, "n": count}
+
+
+def _read(offset: Mapping[str, Any]) -> int:
+    check_version(offset)
+    count = offset.get("n")
+    if not isinstance(count, int) or "lease" in offset:
+        raise ValueError("this offset is of another kind of queue: was `mode` or the queue changed?")
+    return count

@@ -1,0 +1,142 @@
+"""Makes frames of rows: basic.publish, content header and body, as few pieces of Python for each as can be.
+
+What many rows have in common is encoded once: the method frame for each address, and the properties for each
+different set of them, cut where the header goes in that differs in every row: the name of the publish.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_warren.schema import WRITTEN
+from warren.wire.methods import BasicPublish
+from warren.wire.properties import BasicProperties
+from warren.wire.table import Table, encode_table
+from warren.wire.table_json import table_from_json
+
+TRANSACTION_HEADER = b"\x0bx-spark-txnS"
+_FRAME = struct.Struct(">BHI")
+_METHOD, _HEADER, _BODY = 1, 2, 3
+_END = b"\xce"
+_OVERHEAD = 8
+_BASIC = b"\x00\x3c\x00\x00"
+_HEADERS = 1 << 13
+_MICROSECONDS = 1_000_000
+_PERSISTENT, _TRANSIENT = 2, 1
+# Different addresses, or sets of properties, that are remembered.
+_REMEMBERED_MAX = 10_000
+_BEFORE_HEADERS = ("content_type", "content_encoding")
+
+
+class Encoder:
+    """Encodes the rows of one task."""
+
+    def __init__(self, *, channel: int, frame_size_max: int, is_mandatory: bool, is_persistent: bool) -> None:
+        self._channel = channel
+        self._body_max = frame_size_max - _OVERHEAD
+        self._is_mandatory = is_mandatory
+        self._delivery_mode = _PERSISTENT if is_persistent else _TRANSIENT
+        self._methods: dict[tuple[str, str], bytes] = {}
+        self._properties: dict[tuple[Any, ...], tuple[bytes, bytes, bytes]] = {}
+
+    def encode(
+        self, batch: pa.RecordBatch, address: tuple[str | None, str | None], names: Sequence[bytes] | None
+    ) -> list[bytes]:
+        """The frames of each row; `address` overrides the columns, `names` has one for each row."""
+        names = names or [b""] * batch.num_rows
+        exchanges, keys = (
+            self._column(batch, "exchange", address[0]),
+            self._column(batch, "routing_key", address[1]),
+        )
+        bodies = batch.column("body").cast(pa.binary()).to_pylist()
+        used = [
+            name
+            for name in batch.schema.names
+            if name in _CARRIED and batch.column(name).null_count < batch.num_rows
+        ]
+        columns = [_values(batch.column(name)) for name in used]
+        rows = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
+        return [
+            self._method(exchange, key)
+            + self._header(used, row, len(body or b""), name)
+            + self._body(body or b"")
+            for exchange, key, body, row, name in zip(exchanges, keys, bodies, rows, names, strict=True)
+        ]
+
+    def _column(self, batch: pa.RecordBatch, name: str, fixed: str | None) -> list[str]:
+        if fixed is not None:
+            return [fixed] * batch.num_rows
+        if name not in batch.schema.names:
+            option = "exchange" if name == "exchange" else "routingKey"
+            raise ValueError(f"say where to publish: give the option {option!r} or a column {name!r}")
+        return [value or "" for value in batch.column(name).to_pylist()]
+
+    def _method(self, exchange: str, routing_key: str) -> bytes:
+        frame = self._methods.get((exchange, routing_key))
+        if frame is None:
+            _make_room(self._methods)
+            method = BasicPublish(exchange=exchange, routing_key=routing_key, mandatory=self._is_mandatory)
+            frame = self._methods[exchange, routing_key] = self._frame(_METHOD, method.encode())
+        return frame
+
+    def _header(self, used: list[str], row: tuple[Any, ...], size: int, name: bytes) -> bytes:
+        known = self._properties.get(row)
+        if known is None:
+            _make_room(self._properties)
+            known = self._properties[row] = self._encoded(dict(zip(used, row, strict=True)))
+        before, entries, after = known
+        if name:
+            entries = b"%b%b%b%b" % (entries, TRANSACTION_HEADER, len(name).to_bytes(4, "big"), name)
+        if entries:
+            entries = len(entries).to_bytes(4, "big") + entries
+        flags = int.from_bytes(before[:2], "big") | (_HEADERS if entries else 0)
+        listed = b"%b%b%b%b" % (flags.to_bytes(2, "big"), before[2:], entries, after)
+        payload = b"%b%b%b" % (_BASIC, size.to_bytes(8, "big"), listed)
+        return self._frame(_HEADER, payload)
+
+    def _encoded(self, values: dict[str, Any]) -> tuple[bytes, bytes, bytes]:
+        """Flags and properties before the headers, the entries of the headers, the properties behind them."""
+        values = {name: value for name, value in values.items() if value is not None}
+        headers = _headers(values.pop("headers_json", None), values.pop("headers", None))
+        values.setdefault("delivery_mode", self._delivery_mode)
+        before = {name: values.pop(name) for name in _BEFORE_HEADERS if name in values}
+        first, second = BasicProperties(**before).encode_list(), BasicProperties(**values).encode_list()
+        flags = int.from_bytes(first[:2], "big") | int.from_bytes(second[:2], "big")
+        entries = encode_table(headers)[4:] if headers else b""
+        return flags.to_bytes(2, "big") + first[2:], entries, second[2:]
+
+    def _body(self, body: bytes) -> bytes:
+        if len(body) <= self._body_max:
+            return self._frame(_BODY, body) if body else b""
+        step = self._body_max
+        return b"".join(self._frame(_BODY, body[at : at + step]) for at in range(0, len(body), step))
+
+    def _frame(self, kind: int, payload: bytes) -> bytes:
+        return b"%b%b\xce" % (_FRAME.pack(kind, self._channel, len(payload)), payload)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """As they can be compared and encoded: times in seconds, maps as tuples."""
+    if pa.types.is_timestamp(column.type):
+        whole = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()
+        return [None if value is None else value // _MICROSECONDS for value in whole]
+    if pa.types.is_map(column.type):
+        return [None if value is None else tuple(value) for value in column.to_pylist()]
+    listed: list[Any] = column.to_pylist()
+    return listed
+
+
+def _headers(typed: str | None, plain: tuple[tuple[str, str | None], ...] | None) -> Table:
+    """What has types counts; the plain map adds what is not in it."""
+    table: Table = dict(plain or ())
+    return table | table_from_json(typed) if typed else table
+
+
+def _make_room(remembered: dict[Any, Any]) -> None:
+    if len(remembered) >= _REMEMBERED_MAX:
+        remembered.clear()
+
+
+_CARRIED = WRITTEN - {"exchange", "routing_key", "body"}

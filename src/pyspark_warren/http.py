@@ -1,0 +1,146 @@
+"""The HTTP API of the broker: JSON, and rows as Arrow."""
+
+import base64
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from pyspark_warren.amqp import WAIT_S, WAIT_S_MAX, tls_context
+from pyspark_warren.options import Broker
+
+# As RabbitMQ's ports stand to each other: 5672 and 15672, 5671 and 15671.
+PORT_DISTANCE = 10_000
+PORTS = {"http": 15_672, "https": 15_671}
+_AWAY = frozenset({502, 503, 504})
+
+
+class HttpRefused(Exception):
+    """An answer that is no success; `status` 0 if there was none."""
+
+    def __init__(self, text: str, status: int = 0, body: Mapping[str, Any] | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.body = body or {}
+
+
+class Management:
+    """Asks the HTTP API as the user of the AMQP URI, or as one that `managementUri` names."""
+
+    def __init__(self, broker: Broker) -> None:
+        target = broker.target
+        scheme = "https" if target.is_tls else "http"
+        parts = urlsplit(
+            broker.management or f"{scheme}://{_host(target.host)}:{target.port + PORT_DISTANCE}"
+        )
+        if parts.scheme not in PORTS or not parts.hostname:
+            raise ValueError(f"'managementUri' is like http://host:15672, not {broker.management!r}")
+        self._host = parts.hostname
+        self._port = parts.port or PORTS[parts.scheme]
+        self._prefix = parts.path.rstrip("/")
+        self._context = tls_context(broker.tls) if parts.scheme == "https" else None
+        user = unquote(parts.username) if parts.username is not None else target.user
+        password = unquote(parts.password) if parts.password is not None else target.password
+        token = base64.b64encode(f"{user}:{password}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {token}"}
+        self._patience_s = broker.timeout_ms / 1000
+        self._retries = broker.retries
+        self.place = f"{parts.scheme}://{self._host}:{self._port}"
+
+    def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        """The JSON at `path`; `HttpRefused` for anything but success."""
+        return _json(self._ask("GET", _with_query(path, query), None, {}))
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """What it answers; only for what may be said twice."""
+        octets = json.dumps(body).encode()
+        return _json(self._ask("POST", path, octets, {"Content-Type": "application/json"}))
+
+    def send(self, path: str, query: Mapping[str, Any], body: Iterable[bytes], kind: str) -> Any:
+        """The same for octets of another kind, piece by piece; they are sent once."""
+        return _json(self._ask_once("POST", _with_query(path, query), body, {"Content-Type": kind}))
+
+    def delete(self, path: str, query: Mapping[str, Any]) -> None:
+        """Remove what is at `path`; what is not there is removed."""
+        try:
+            self._ask("DELETE", _with_query(path, query), None, {}).read()
+        except HttpRefused as refused:
+            if refused.status != 404:
+                raise
+
+    def open(self, path: str, query: Mapping[str, Any]) -> http.client.HTTPResponse:
+        """The answer to a GET, to be read as it comes, and closed."""
+        return self._ask("GET", _with_query(path, query), None, {})
+
+    def _ask(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> http.client.HTTPResponse:
+        """One question, again while the broker is away, as often as the options say."""
+        wait = WAIT_S
+        for left in range(self._retries, -1, -1):
+            try:
+                return self._ask_once(method, path, body, headers)
+            except HttpRefused as refused:
+                if not left or (refused.status and refused.status not in _AWAY):
+                    raise
+            time.sleep(wait)
+            wait = min(2 * wait, WAIT_S_MAX)
+        raise AssertionError
+
+    def _ask_once(
+        self, method: str, path: str, body: bytes | Iterable[bytes] | None, headers: Mapping[str, str]
+    ) -> http.client.HTTPResponse:
+        connection = self._connection()
+        try:
+            connection.request(method, self._prefix + path, body, {**self._headers, **headers})
+            answer = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            status = -1 if isinstance(error, ssl.SSLCertVerificationError) else 0
+            raise HttpRefused(f"no answer from {self.place}: {error}", status) from error
+        if answer.status < 300:
+            return answer
+        told = _told(answer.read())
+        connection.close()
+        text = told.get("reason") or told.get("error") or answer.reason
+        raise HttpRefused(
+            f"{self.place} answered {answer.status} to {method} {path}: {text}", answer.status, told
+        )
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._context is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=self._patience_s)
+        return http.client.HTTPSConnection(
+            self._host, self._port, timeout=self._patience_s, context=self._context
+        )
+
+
+def path(*parts: str) -> str:
+    """A path below /api, each part quoted whole."""
+    return "/api/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _with_query(place: str, query: Mapping[str, Any] | None) -> str:
+    given = {name: value for name, value in (query or {}).items() if value is not None}
+    return f"{place}?{urlencode(given)}" if given else place
+
+
+def _json(answer: http.client.HTTPResponse) -> Any:
+    with answer:
+        octets = answer.read()
+    return json.loads(octets) if octets else None
+
+
+def _told(octets: bytes) -> Mapping[str, Any]:
+    try:
+        told = json.loads(octets)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

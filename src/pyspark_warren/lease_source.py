@@ -1,0 +1,161 @@
+"""A query over a queue of Warren by leases: each message once, as far as the sink can tell batches apart.
+
+A lease holds some messages of a queue for as long as it lasts, and can be read again and again: a batch that
+is made again after a crash has the same messages. It is settled when Spark asks for what is behind it, which
+it does only after the batch is committed. The key of the next lease follows from the one before: whoever asks
+again after a crash gets the lease that was given.
+
+    {"v": 1, "key": name of the query, "lease": the lease that ends here, "n": its messages}
+"""
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_warren.choosing import Choice
+from pyspark_warren.http import HttpRefused, Management, path
+from pyspark_warren.offsets import VERSION, check_version
+from pyspark_warren.options import ReadOptions
+from pyspark_warren.partitions import LeasePart, Part, split
+from pyspark_warren.streams import DataLoss
+
+# What the broker gives at once.
+MESSAGES_MAX = 100_000
+OCTETS_MAX = 134_217_728
+# A lease is renewed several times before it ends.
+RENEWALS = 3
+_EXPIRED = 410
+_UNKNOWN = 404
+
+
+class LeaseSource:
+    """Takes leases and settles them; runs on the driver."""
+
+    def __init__(self, options: ReadOptions, choice: Choice) -> None:
+        self._options = options
+        self._management = Management(options.broker)
+        self._queue = choice.queues[0]
+        self._vhost = options.broker.target.vhost
+        self._left: int | None = None
+        self._settled = ""
+        self._renewing: _Renewing | None = None
+
+    def initial(self) -> dict[str, Any]:
+        """Before the first lease."""
+        return _written(str(uuid.uuid4()), "", 0)
+
+    def latest(
+        self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
+    ) -> dict[str, Any]:
+        """The next lease; the one that `start` names is settled."""
+        key, lease, _ = _read(start)
+        self.commit(start)
+        count = min(
+            offsets_max or MESSAGES_MAX, MESSAGES_MAX, MESSAGES_MAX if self._left is None else self._left
+        )
+        if not count:
+            return dict(start)
+        given = self._management.post(
+            path("warren", "queues", self._vhost, self._queue, "leases"),
+            {
+                "key": f"{key}:{lease}",
+                "messages": count,
+                "octets": min(octets_max or OCTETS_MAX, OCTETS_MAX),
+                "ttl": self._options.lease_s,
+            },
+        )
+        if not given["messages"]:
+            self._left = None if self._left is None else 0
+            return dict(start)
+        if given.get("state") == "settled":
+            raise DataLoss(
+                f"what comes next of the queue {self._queue!r} has been read and settled already: "
+                "this checkpoint is old. Start with a new one"
+            )
+        if self._left is not None:
+            self._left = max(0, self._left - given["messages"])
+        self._hold(given["lease"])
+        return _written(key, given["lease"], given["messages"])
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Settle the lease that ends there."""
+        _, lease, _ = _read(end)
+        if not lease or lease == self._settled:
+            return
+        self._release()
+        try:
+            self._management.post(path("warren", "leases", lease, "settle"), {})
+        except HttpRefused as refused:
+            # The broker forgets leases that were settled long ago.
+            if refused.status != _UNKNOWN and (refused.status != _EXPIRED or self._options.is_loss_fatal):
+                raise
+        self._settled = lease
+
+    def end_here(self) -> None:
+        """Take about as many messages as wait now, or are in a lease that was given before a crash."""
+        told = self._management.get(path("queues", self._vhost, self._queue), {"columns": "messages"})
+        self._left = told["messages"]
+
+    def committed(self) -> dict[str, Any] | None:
+        """What waits in a queue has no offsets."""
+        return None
+
+    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
+        """The tasks of one batch: one lease."""
+        before, (_, lease, count) = _read(start), _read(end)
+        if before[1] == lease:
+            return []
+        if self._renewing is None:
+            self._hold(lease)
+        return [LeasePart(lease, low, high) for low, high in split(0, count, self._options.partitions_min)]
+
+    def stop(self) -> None:
+        """Renew it no more: whoever goes on has for as long as a lease lasts."""
+        self._release()
+
+    def _hold(self, lease: str) -> None:
+        self._release()
+        self._renewing = _Renewing(self._management, lease, self._options.lease_s)
+
+    def _release(self) -> None:
+        if self._renewing is not None:
+            self._renewing.stop()
+            self._renewing = None
+
+
+class _Renewing:
+    """Keeps one lease for as long as a batch takes."""
+
+    def __init__(self, management: Management, lease: str, seconds: int) -> None:
+        self._management = management
+        self._place = path("warren", "leases", lease, "renew")
+        self._seconds = seconds
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="warren-lease", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No more."""
+        self._is_over.set()
+
+    def _renew(self) -> None:
+        while not self._is_over.wait(self._seconds / RENEWALS):
+            # Whoever reads it hears what is wrong.
+            with contextlib.suppress(HttpRefused):
+                self._management.post(self._place, {"ttl": self._seconds})
+
+
+def _written(key: str, lease: str, count: int) -> dict[str, Any]:
+    return {"v": VERSION, "key": key, "lease": lease, "n": count}
+
+
+def _read(offset: Mapping[str, Any]) -> tuple[str, str, int]:
+    check_version(offset)
+    try:
+        return offset["key"], offset["lease"], offset["n"]
+    except KeyError:
+        raise ValueError(
+            "this offset is of another kind of queue: was `mode` or the queue changed?"
+        ) from None

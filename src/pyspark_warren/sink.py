@@ -1,0 +1,219 @@
+"""Publishes a DataFrame: each task its rows, confirmed one by one, or staged and committed as one."""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql import Row
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from pyspark_warren.amqp import CHANNEL
+from pyspark_warren.choosing import chosen_transport, is_there
+from pyspark_warren.http import path
+from pyspark_warren.options import WriteOptions
+from pyspark_warren.publishing import Publisher, Unpublished
+
+try:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+except ImportError:  # before Spark 4.1
+    DataSourceStreamArrowWriter = DataSourceStreamWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# How Spark names the query and its batch to a task.
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+# Of a Spark without Arrow for streaming writes.
+ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which publishes these are, whoever makes them and however often: by this, they can be told apart."""
+
+    query: str
+    batch: int
+    partition: int
+    attempt: int
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """By what the broker knows the stage of this task."""
+        return {
+            "query": self.query,
+            "batch": self.batch,
+            "partition": self.partition,
+            "attempt": self.attempt,
+        }
+
+    def names(self, start: int, count: int) -> list[bytes]:
+        """What the header `x-spark-txn` says of each of `count` rows."""
+        prefix = f"{self.query}:{self.batch}:{self.partition}:".encode()
+        return [b"%b%d" % (prefix, number) for number in range(start, start + count)]
+
+
+@dataclass(frozen=True)
+class Published(WriterCommitMessage):
+    """What a task has published, or staged."""
+
+    task: Task
+    rows: int
+    is_staged: bool
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """For `df.write`."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+        self._query = options.transaction_id or str(uuid.uuid4())
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        """Publish one task's rows; returns when they are confirmed."""
+        context = TaskContext.get()
+        return publish(iterator, self._options, Task(self._query, 0, *_attempt(context)))
+
+    def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
+        """Publish what was staged."""
+        _commit(self._options, messages)
+
+    def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
+        """Drop what was staged; what was published over AMQP is published."""
+        _give_up(self._options, messages)
+
+
+class _StreamWriting:
+    """What streaming writers have in common."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def _publish(self, batches: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        context = TaskContext.get()
+        query = self._options.transaction_id or context.getLocalProperty(QUERY_ID)
+        batch = int(context.getLocalProperty(BATCH_ID))
+        return publish(batches, self._options, Task(query, batch, *_attempt(context)))
+
+    def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803
+        """Publish what was staged."""
+        _commit(self._options, messages)
+
+    def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803
+        """Drop what was staged; what was published over AMQP is published."""
+        _give_up(self._options, messages)
+
+
+class ArrowStreamWriter(_StreamWriting, DataSourceStreamArrowWriter):
+    """For `df.writeStream`."""
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        """Publish one task's rows; returns when they are confirmed."""
+        return self._publish(iterator)
+
+
+class RowStreamWriter(_StreamWriting, DataSourceStreamWriter):
+    """For `df.writeStream` in Spark 4.0, which hands over rows."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        super().__init__(options)
+        self._schema = schema
+
+    def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
+        """Publish one task's rows; returns when they are confirmed."""
+        return self._publish(_batches(iterator, self._schema))
+
+
+def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStreamWriter:
+    """For `df.writeStream`."""
+    if DataSourceStreamArrowWriter is DataSourceStreamWriter:
+        return RowStreamWriter(options, schema)
+    return ArrowStreamWriter(options)
+
+
+def publish(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: Task) -> Published:
+    """Publish or stage the rows of one task; `Unpublished` if one is returned, refused or not confirmed."""
+    if _is_staged(options):
+        from pyspark_warren.staging import stage
+
+        return Published(task, stage(batches, options, task.place), is_staged=True)
+    return Published(task, _confirmed(batches, options, task), is_staged=False)
+
+
+def _confirmed(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: Task) -> int:
+    from pyspark_warren.encoding import Encoder
+
+    address = (options.exchange, options.routing_key)
+    count = 0
+    with Publisher(options.broker) as publisher:
+        encoder = Encoder(
+            channel=CHANNEL,
+            frame_size_max=publisher.frame_size_max,
+            is_mandatory=options.is_mandatory,
+            is_persistent=options.is_persistent,
+        )
+        for batch in batches:
+            for start in range(0, batch.num_rows, ROWS):
+                piece = batch.slice(start, ROWS)
+                names = None if options.transaction == "none" else task.names(count, piece.num_rows)
+                publisher.publish(encoder.encode(piece, address, names))
+                count += piece.num_rows
+        publisher.finish()
+    return count
+
+
+def _is_staged(options: WriteOptions) -> bool:
+    """Whether the broker takes stages: if it is Warren, and all rows go to one exchange."""
+    if options.transaction == "staged" and options.exchange is None:
+        raise ValueError("txn=staged needs one exchange for all rows: give the option 'exchange' or 'queue'")
+    if options.transaction != "auto":
+        return options.transaction == "staged"
+    if options.exchange is None or chosen_transport(options.broker) != "arrow":
+        return False
+    return is_there(options.broker, path("warren", "staged"))
+
+
+def _commit(options: WriteOptions, messages: "list[WriterCommitMessage | None]") -> None:
+    staged = _staged(messages)
+    if not staged:
+        return
+    from pyspark_warren.staging import commit
+
+    first = staged[0].task
+    partitions = [(one.task.partition, one.task.attempt) for one in staged]
+    told = commit(options.broker, first.query, first.batch, partitions)
+    if options.is_mandatory and told.get("unroutable"):
+        raise Unpublished(
+            f"{told['unroutable']} messages of batch {first.batch} reached no queue, which mandatory=false "
+            "lets pass; the others are published, and the batch will not be published again"
+        )
+
+
+def _give_up(options: WriteOptions, messages: "list[WriterCommitMessage | None]") -> None:
+    if staged := _staged(messages):
+        from pyspark_warren.staging import give_up
+
+        give_up(options.broker, staged[0].task.query, staged[0].task.batch)
+
+
+def _staged(messages: "list[WriterCommitMessage | None]") -> list[Published]:
+    """Those that have something to commit, in the order of their partitions."""
+    found = [one for one in messages if isinstance(one, Published) and one.is_staged and one.rows]
+    return sorted(found, key=lambda one: one.task.partition)
+
+
+def _attempt(context: Any) -> tuple[int, int]:
+    return context.partitionId(), context.taskAttemptId()
+
+
+def _batches(rows: Iterator[Row], schema: StructType) -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    types = to_arrow_schema(schema)
+    while piece := list(islice(rows, ROWS)):
+        yield pa.RecordBatch.from_pylist([row.asDict() for row in piece], schema=types)

@@ -1,0 +1,226 @@
+"""`format("warren")`: what Spark calls."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyspark
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    InputPartition,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_warren import schema as columns
+from pyspark_warren.choosing import choose
+from pyspark_warren.classic_source import ClassicSource
+from pyspark_warren.lease_source import LeaseSource
+from pyspark_warren.options import ReadOptions, read_options, write_options
+from pyspark_warren.partitions import BrowsePart, Part
+from pyspark_warren.sink import BatchWriter, stream_writer
+from pyspark_warren.stream_source import StreamSource
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxBytes,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:  # before Spark 4.2
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Not there yet."""
+
+    ReadLimit = ReadAllAvailable = ReadMaxBytes = ReadMaxRows = SupportsTriggerAvailableNow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Since this version, Spark says how much a batch may have, and how a query ends that takes what is available.
+ADMISSION_SINCE = (4, 2)
+NOWHERE: dict[str, Any] = {"v": 1, "s": {}}
+VERSION = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+
+
+class Source(Protocol):
+    """A query over one kind of queue; runs on the driver."""
+
+    def initial(self) -> dict[str, Any]:
+        """Where a new query begins."""
+
+    def latest(
+        self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
+    ) -> dict[str, Any]:
+        """How far the next batch goes; whoever asks has committed everything up to `start`."""
+
+    def end_here(self) -> None:
+        """From now on no batch goes further than what is there now."""
+
+    def committed(self) -> dict[str, Any] | None:
+        """How far there is something now, for those who look at the query; None if nobody knows."""
+
+    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
+        """The tasks of one batch."""
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Everything up to `end` is committed."""
+
+    def stop(self) -> None:
+        """The query has ended."""
+
+
+class WarrenDataSource(DataSource):
+    """Queues and streams as a source, exchanges and queues as a sink."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in `format(...)`."""
+        return "warren"
+
+    def schema(self) -> str:
+        """The columns of a message, or those that the option `columns` names."""
+        return columns.ddl(self._read_options().columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For `spark.read`."""
+        return WarrenReader(self._read_options(), _columns(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """For `spark.readStream`."""
+        return WarrenStreamReader(self._read_options(), _columns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """For `df.write`."""
+        if overwrite:
+            raise ValueError("what was published cannot be overwritten: use mode('append')")
+        columns.check_written(_fields(schema))
+        return BatchWriter(write_options(self.options.copy()))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """For `df.writeStream`."""
+        columns.check_written(_fields(schema))
+        return stream_writer(write_options(self.options.copy()), schema)
+
+    def _read_options(self) -> ReadOptions:
+        return read_options(self.options.copy())
+
+
+class WarrenReader(DataSourceReader):
+    """Reads what is there now."""
+
+    def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = names
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks."""
+        choice = choose(self._options, is_streaming=False)
+        if choice.mode == "browse":
+            return [BrowsePart(choice.queues[0])]
+        source = StreamSource(self._options, choice)
+        start = source.edge(self._options.starting)
+        return list(source.parts(start, source.edge(self._options.ending)))
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """One task's messages."""
+        return _read(partition, self._options, self._columns)
+
+
+class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads batch after batch; what talks to the broker is made on the driver, when it is first asked."""
+
+    def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = names
+        self._source: Source | None = None
+        if VERSION < ADMISSION_SINCE and (options.offsets_max or options.octets_max):
+            raise ValueError(
+                f"Spark {pyspark.__version__} ends a query with trigger(availableNow=True) after one batch "
+                "if batches have a size: maxOffsetsPerTrigger and maxBytesPerTrigger need Spark 4.2 or newer"
+            )
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a new query begins."""
+        return self._opened().initial()
+
+    def latestOffset(  # noqa: N802
+        self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
+        """How far the next batch goes. Before Spark 4.2 it is not told from where."""
+        is_limited = limit is not None and not isinstance(limit, ReadAllAvailable)
+        offsets_max = self._options.offsets_max if is_limited else None
+        octets_max = self._options.octets_max if is_limited else None
+        return self._opened().latest(start or NOWHERE, offsets_max, octets_max)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """That there is a limit; which, `latestOffset` knows, since Spark has none of two kinds."""
+        if self._options.offsets_max:
+            return ReadMaxRows(self._options.offsets_max)
+        if self._options.octets_max:
+            return ReadMaxBytes(self._options.octets_max)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """What comes from now on is for the next run."""
+        self._opened().end_here()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """For the progress of the query."""
+        return self._opened().committed()
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputPartition]:
+        """The tasks of a batch."""
+        return list(self._opened().parts(start, end))
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """One task's messages."""
+        return _read(partition, self._options, self._columns)
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """A batch is committed. Spark says so late: `latestOffset` has mostly known it before."""
+        self._opened().commit(end)
+
+    def stop(self) -> None:
+        """The query has ended."""
+        if self._source is not None:
+            self._source.stop()
+
+    def _opened(self) -> Source:
+        if self._source is None:
+            self._source = _open(self._options, self._columns)
+        return self._source
+
+
+def _open(options: ReadOptions, names: tuple[str, ...]) -> Source:
+    choice = choose(options, is_streaming=True)
+    if choice.mode == "stream":
+        return StreamSource(options, choice)
+    if VERSION < ADMISSION_SINCE:
+        raise ValueError(
+            f"Spark {pyspark.__version__} does not say from where a batch begins, by which a queue knows "
+            f"what may go: mode={choice.mode} needs Spark 4.2 or newer"
+        )
+    if choice.mode == "lease":
+        return LeaseSource(options, choice)
+    return ClassicSource(options, choice, names)
+
+
+def _read(
+    partition: InputPartition, options: ReadOptions, names: tuple[str, ...]
+) -> "Iterator[pa.RecordBatch]":
+    # Spark makes a partition of its own where there is none.
+    return partition.read(options, names) if isinstance(partition, Part) else iter(())
+
+
+def _columns(schema: StructType) -> tuple[str, ...]:
+    return columns.check_read(_fields(schema))
+
+
+def _fields(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]

@@ -1,0 +1,98 @@
+"""Publishes by stages: tasks leave rows with the broker, and the driver commits all of a batch at once."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_warren.http import HttpRefused, Management, path
+from pyspark_warren.options import Broker, WriteOptions
+from pyspark_warren.publishing import Unpublished
+from pyspark_warren.schema import WRITTEN
+
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+# How the HTTP API calls the exchange that has no name.
+DEFAULT_EXCHANGE = "amq.default"
+AGAIN_S = 0.5
+_TRANSIENT = 1
+_COMMITTING = "committing"
+
+
+def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, place: dict[str, Any]) -> int:
+    """Leave the rows of one task with the broker, which has them on its disk then; how many there are."""
+    rows = Rows(batches, options)
+    first = next(iter(rows), None)
+    if first is None:
+        return 0
+    name = options.exchange or DEFAULT_EXCHANGE
+    target = path("warren", "staged", options.broker.target.vhost, name)
+    told: dict[str, Any] = Management(options.broker).send(target, place, rows.octets(first), ARROW_STREAM)
+    # A batch that Spark makes again, because it ended before it noted the commit, says so.
+    if "state" not in told and told["rows"] != rows.count:
+        raise Unpublished(f"{rows.count} rows were sent and {told['rows']} staged")
+    return rows.count
+
+
+def commit(broker: Broker, query: str, batch: int, partitions: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Publish what was staged, once however often it is asked; what the broker says when it is done."""
+    body = {
+        "query": query,
+        "batch": batch,
+        "partitions": [{"partition": partition, "attempt": attempt} for partition, attempt in partitions],
+    }
+    target = path("warren", "staged", broker.target.vhost, "commit")
+    management = Management(broker)
+    while True:
+        told: dict[str, Any] = management.post(target, body)
+        if told["state"] != _COMMITTING:
+            return told
+        # It is decided: what is in its way holds up this query, and nothing else.
+        time.sleep(AGAIN_S)
+
+
+def give_up(broker: Broker, query: str, batch: int) -> None:
+    """Drop what was staged, unless it is being published."""
+    target = path("warren", "staged", broker.target.vhost)
+    try:
+        Management(broker).delete(target, {"query": query, "batch": batch})
+    except HttpRefused as refused:
+        if refused.status != 409:
+            raise
+
+
+class Rows:
+    """The rows of a task with the columns that are sent."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], options: WriteOptions) -> None:
+        self._batches = iter(batches)
+        self._options = options
+        self.count = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            if batch.num_rows:
+                self.count += batch.num_rows
+                yield self._sent(batch)
+
+    def octets(self, first: pa.RecordBatch) -> Iterator[bytes]:
+        """The Arrow stream of `first` and of all behind it, piece by piece."""
+        sink = pa.BufferOutputStream()
+        stream = pa.ipc.new_stream(sink, first.schema)
+        stream.write_batch(first)
+        yield sink.getvalue().to_pybytes()
+        for batch in self:
+            yield batch.serialize().to_pybytes()
+        yield b"\xff\xff\xff\xff\0\0\0\0"
+
+    def _sent(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = {
+            name: batch.column(name) for name in batch.schema.names if name in WRITTEN and name != "exchange"
+        }
+        if self._options.routing_key is not None:
+            columns["routing_key"] = pa.repeat(pa.scalar(self._options.routing_key), batch.num_rows)
+        if not self._options.is_persistent:
+            mode = pa.repeat(pa.scalar(_TRANSIENT, pa.int32()), batch.num_rows)
+            given = columns.get("delivery_mode")
+            columns["delivery_mode"] = mode if given is None else given.cast(pa.int32()).fill_null(_TRANSIENT)
+        return pa.RecordBatch.from_pydict(columns)

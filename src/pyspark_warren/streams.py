@@ -1,0 +1,55 @@
+"""What a stream must be able to say and to give, whatever it is asked over."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class DataLoss(Exception):
+    """Messages that the query has not read are gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a stream holds: offsets from `first` up to, and without, `committed`."""
+
+    epoch: str
+    first: int
+    committed: int
+    # Of one message, about; 0 if nobody knows.
+    octets: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Messages of one stream, from `start` up to, and without, `end`."""
+
+    queue: str
+    epoch: str
+    start: int
+    end: int
+    is_loss_fatal: bool
+
+
+class Streams(Protocol):
+    """The streams of one virtual host."""
+
+    def bounds(self, queue: str, expected: int = 0) -> Bounds:
+        """What it holds now; what is below `committed` stays as it is. It should be `expected` at least."""
+
+    def offset_at(self, queue: str, milliseconds: int) -> int:
+        """The first offset at or behind a time."""
+
+    def read(self, wanted: Range, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
+        """The messages; `DataLoss` if some are gone and that is fatal."""
+
+
+def gone(queue: str, start: int, first: int) -> DataLoss:
+    """The same words wherever it is found out."""
+    return DataLoss(
+        f"the messages {start} to {first - 1} of the stream {queue!r} are gone: it begins at {first} now. "
+        "Its retention was shorter than the query was away; failOnDataLoss=false goes on without them"
+    )

@@ -1,0 +1,233 @@
+"""The node itself: its limits, its log, its settings, and who may log in."""
+
+import time
+
+import click
+
+from warren.cli.operator.api import Row, filled
+from warren.cli.operator.command import Command, Listing, Run, Task
+from warren.cli.operator.failures import UNREACHABLE, USAGE, Failure
+from warren.cli.operator.options import secret
+from warren.cli.operator.session import Arguments, Session
+from warren.cli.operator.taking import USER, named, option
+
+_LEVELS = ("debug", "info", "warning", "error", "critical", "none")
+# How often a broker that starts is asked whether it is there.
+_AWAIT_S = 0.5
+_ALARMS = {"mem_alarm": "memory", "disk_free_alarm": "disk"}
+
+
+def _authenticate(session: Session, arguments: Arguments) -> None:
+    given = arguments["password"]
+    password = secret(f"Password of {arguments['user']}") if given is None else given
+    body = {"username": arguments["user"], "password": password}
+    account: Row = session.api.send("POST", "/warren/authenticate", body)
+    tags = ", ".join(account["tags"]) or "none"
+    session.say(f"user {account['name']}: may log in from here; tags: {tags}")
+
+
+def _limit(resource: str, words: dict[str, str]) -> Run:
+    """`words` are rabbitmqctl's: what stands before a value, and which kind of limit it is."""
+    share = next((word for word, kind in words.items() if kind == "relative"), "")
+
+    def does(session: Session, arguments: Arguments) -> None:
+        values = list(arguments["limit"])
+        word = values.pop(0) if len(values) > 1 else ""
+        if len(values) != 1 or word not in words:
+            shapes = " or ".join(f"{one} VALUE".strip() for one in words)
+            raise Failure(f"the limit is {shapes}, not {' '.join(arguments['limit'])!r}", USAGE)
+        body = {words[word]: _share(values[0]) if word == share else values[0]}
+        limits: Row = session.api.send("PUT", f"/warren/limits/{resource}", body)
+        session.say(f"{resource}: publishers wait {_BOUNDS[resource]} {limits[resource]} octets")
+
+    return does
+
+
+_BOUNDS = {"memory": "above", "disk": "below"}
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise Failure(f"a share is a number such as 0.4, not {text!r}", USAGE) from None
+
+
+def _limits(session: Session, arguments: Arguments) -> None:
+    session.print_facts(session.api.get("/warren/limits"))
+
+
+def _log(session: Session, arguments: Arguments) -> None:
+    found: Row = session.api.get("/warren/log")
+    if session.is_json:
+        session.print_json(found)
+        return
+    places = [found["file"]] if found["file"] else []
+    places += ["<standard error>"] if found["console"] else []
+    places += ["<exchange amq.rabbitmq.log>"] if found["exchange"] else []
+    levels = ", ".join(f"{name} {level}" for name, level in found["levels"].items())
+    session.print_rows(("location", "levels"), [(place, levels) for place in places])
+
+
+def _level(session: Session, arguments: Arguments) -> None:
+    level, category = arguments["level"], arguments["category"]
+    body = {"level": level} | ({"category": category} if category else {})
+    session.api.send("PUT", "/warren/log/level", body)
+    session.say(f"log: {category or 'everything'} from {level} on")
+
+
+def _rotate(session: Session, arguments: Arguments) -> None:
+    session.say(f"log: {session.api.send('POST', '/warren/log/rotate')['file']} begun anew")
+
+
+def _await(session: Session, arguments: Arguments) -> None:
+    end = time.monotonic() + arguments["within"]
+    while True:
+        try:
+            session.api.get("/overview", [("columns", "node")])
+            break
+        except Failure as failure:
+            if failure.status != UNREACHABLE or time.monotonic() >= end:
+                raise
+        session.api.close()
+        time.sleep(_AWAIT_S)
+    session.say("the broker is there")
+
+
+def _node(session: Session) -> Row:
+    found: Row = session.api.get("/overview", [("columns", "node")])
+    return found
+
+
+def _memory(session: Session, arguments: Arguments) -> None:
+    memory: Row = session.api.get(filled("/nodes/{node}/memory", _node(session)))["memory"]
+    total = memory.pop("total")
+    session.print_facts(memory | ({"total": total} if session.is_json else {"total": total["rss"]}))
+
+
+def _attempts(session: Session, arguments: Arguments) -> None:
+    names = ("protocol", "auth_attempts", "auth_attempts_failed", "auth_attempts_succeeded")
+    rows: list[Row] = session.api.get(filled("/auth/attempts/{node}", _node(session)))
+    session.print_rows(names, [[row[name] for name in names] for row in rows])
+
+
+def _forget_attempts(session: Session, arguments: Arguments) -> None:
+    session.api.send("DELETE", filled("/auth/attempts/{node}", _node(session)))
+    session.say("logins: counted from zero")
+
+
+def _listeners(session: Session, arguments: Arguments) -> None:
+    names = ("protocol", "ip_address", "port")
+    rows: list[Row] = session.api.get("/overview", [("columns", "listeners")])["listeners"]
+    session.print_rows(names, [[row[name] for name in names] for row in rows])
+
+
+def _version(session: Session, arguments: Arguments) -> None:
+    session.print_facts(
+        session.api.get("/overview", [("columns", "product_name,product_version,rabbitmq_version")])
+    )
+
+
+def _alarms(session: Session, arguments: Arguments) -> None:
+    rows = [
+        (node["name"], resource)
+        for node in session.api.get("/nodes", [("columns", ",".join(("name", *_ALARMS)))])
+        for name, resource in _ALARMS.items()
+        if node.get(name)
+    ]
+    if not rows and not session.is_json:
+        session.say("no alarms")
+        return
+    session.print_rows(("node", "alarm"), rows)
+
+
+_LIMIT = click.Argument(["limit"], nargs=-1, required=True, metavar="LIMIT...")
+
+NODE: tuple[Command, ...] = (
+    Task(
+        group="users",
+        name="authenticate",
+        known_as="authenticate_user",
+        text="Tell whether a password is a user's, of whatever backend.",
+        takes=(USER, named("password", required=False)),
+        does=_authenticate,
+    ),
+    Task(
+        group="nodes",
+        name="limit-memory",
+        known_as="set_vm_memory_high_watermark",
+        text="Have publishers wait above a share of memory such as 0.4, or above `absolute 2GB`.",
+        takes=(_LIMIT,),
+        does=_limit("memory", {"": "relative", "absolute": "absolute"}),
+    ),
+    Task(
+        group="nodes",
+        name="limit-disk",
+        known_as="set_disk_free_limit",
+        text="Have publishers wait below so much free disk, 2GB, or `mem_relative 1.0` of memory.",
+        takes=(_LIMIT,),
+        does=_limit("disk", {"": "absolute", "mem_relative": "relative"}),
+    ),
+    Task(group="nodes", name="limits", text="At how much memory and disk publishers wait.", does=_limits),
+    Task(group="nodes", name="memory", known_as="memory_breakdown", text="Where memory is.", does=_memory),
+    Task(
+        group="nodes",
+        name="listeners",
+        known_as="listeners",
+        text="Where the broker listens.",
+        does=_listeners,
+    ),
+    Task(group="nodes", name="version", known_as="server_version", text="Which broker it is.", does=_version),
+    Task(group="nodes", name="alarms", known_as="alarms", text="Alarms that are on.", does=_alarms),
+    Task(
+        group="nodes",
+        name="await",
+        known_as="await_startup",
+        text="Wait until the broker is there.",
+        takes=(
+            option("--within", "seconds", type=click.FloatRange(0, 86_400), default=300.0, show_default=True),
+        ),
+        does=_await,
+    ),
+    Task(
+        group="nodes",
+        name="attempts",
+        known_as="list_node_auth_attempt_stats",
+        text="How often somebody tried to log in.",
+        does=_attempts,
+    ),
+    Task(
+        group="nodes",
+        name="forget-attempts",
+        known_as="reset_node_auth_attempt_metrics",
+        text="Count logins from zero.",
+        does=_forget_attempts,
+    ),
+    Listing(
+        group="nodes",
+        name="settings",
+        known_as="environment",
+        text="Every setting of the running broker, and where its value comes from.",
+        path="/warren/config",
+        columns=("key", "value", "origin"),
+    ),
+    Task(
+        group="log",
+        name="show",
+        known_as="log_location",
+        text="Where the log goes, and how much of it.",
+        does=_log,
+    ),
+    Task(
+        group="log",
+        name="level",
+        known_as="set_log_level",
+        text="Log what is at least LEVEL, until the broker stops.",
+        takes=(
+            click.Argument(["level"], type=click.Choice(_LEVELS), metavar="LEVEL"),
+            option("--category", "of this category alone: connection, audit …"),
+        ),
+        does=_level,
+    ),
+    Task(group="log", name="rotate", known_as="rotate_logs", text="Begin the log file anew.", does=_rotate),
+)

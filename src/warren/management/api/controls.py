@@ -1,0 +1,149 @@
+"""The node itself: its settings, its limits, its log, and whether a password is somebody's."""
+
+from typing import NotRequired, TypedDict
+
+from aiohttp import web
+
+from warren.errors import LoginRefused, ResourceError
+from warren.management.auth import peer_of, user_of
+from warren.management.bodies import read_fields
+from warren.management.controls import ControlRefused
+from warren.management.describing import Refusal, described
+from warren.management.managed import Managed
+from warren.management.replies import Refused, bad_request, done, missing, refused, reply
+
+
+class SettingShape(TypedDict):
+    """A setting, its value, and where that comes from."""
+
+    key: str
+    value: str | None
+    origin: str
+
+
+class LimitsShape(TypedDict):
+    """In octets: publishers wait above that of memory, and below that of disk."""
+
+    memory: int
+    disk: NotRequired[int]
+
+
+class LimitBody(TypedDict, total=False):
+    """One of both: a size such as 2GB, or a share of the memory there is."""
+
+    absolute: int | str
+    relative: float
+
+
+class LogShape(TypedDict):
+    """Where the log goes, and the least that is logged of each category."""
+
+    file: str | None
+    console: bool
+    exchange: bool
+    levels: dict[str, str]
+
+
+class LevelBody(TypedDict):
+    """A level, of everything or of one category."""
+
+    level: str
+    category: NotRequired[str]
+
+
+class FileShape(TypedDict):
+    """A file."""
+
+    file: str
+
+
+class CredentialsBody(TypedDict):
+    """What somebody would log in with."""
+
+    username: str
+    password: str
+
+
+class AccountShape(TypedDict):
+    """Who that is."""
+
+    name: str
+    tags: list[str]
+
+
+@described(gives=list[SettingShape])
+def configuration(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Every setting with its value and where that comes from; no secret."""
+    rows = node.controls.settings()
+    return reply([{"key": row.key, "value": row.value, "origin": row.origin} for row in rows])
+
+
+@described(gives=LimitsShape)
+def limits(request: web.Request, node: Managed) -> web.StreamResponse:
+    """At how much memory, and how little disk, publishers wait."""
+    return reply(dict(node.controls.limits()))
+
+
+@described(body=LimitBody, gives=LimitsShape)
+async def put_limit(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Another limit of memory or disk, until the node stops or reads its settings again."""
+    fields = await read_fields(request)
+    resource = request.match_info["resource"]
+    if resource not in ("memory", "disk"):
+        raise missing()
+    try:
+        node.controls.set_limit(
+            user_of(request).name,
+            resource,
+            absolute=fields.get("absolute"),
+            relative=fields.get("relative"),
+        )
+    except ControlRefused as error:
+        raise bad_request(str(error)) from None
+    return limits(request, node)
+
+
+@described(gives=LogShape)
+def log(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Where the log goes, and how much of it."""
+    found = node.controls.log()
+    facts = {"file": found.file or None, "console": found.console, "exchange": found.exchange}
+    return reply({**facts, "levels": dict(found.levels)})
+
+
+@described(body=LevelBody, answers={204: None})
+async def put_level(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Log more, or less, until the node stops."""
+    fields = await read_fields(request)
+    try:
+        node.controls.set_log_level(user_of(request).name, fields.text("level"), fields.text("category", ""))
+    except ControlRefused as error:
+        raise bad_request(str(error)) from None
+    return done()
+
+
+@described(answers={200: FileShape, 400: Refusal})
+def rotate(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Have the log file begin anew."""
+    try:
+        return reply({"file": node.controls.rotate_log(user_of(request).name)})
+    except ControlRefused as error:
+        raise bad_request(str(error)) from None
+
+
+@described(body=CredentialsBody, gives=AccountShape)
+async def authenticate(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Tell whether a name and a password would let somebody in, from where the request comes from."""
+    fields = await read_fields(request)
+    octets = [fields.text(name).encode("utf-8", "surrogatepass") for name in ("username", "password")]
+    if any(b"\x00" in part for part in octets):
+        raise bad_request("credentials have no NUL")
+    try:
+        user = await node.server.gate.authenticate(
+            "PLAIN", b"\x00" + b"\x00".join(octets), peer_of(request), protocol="http"
+        )
+    except LoginRefused:
+        raise bad_request("the broker lets nobody in with these; its log says why") from None
+    except ResourceError:
+        raise Refused(refused(503, "service_unavailable", "too many log in at once")) from None
+    return reply({"name": user.name, "tags": list(user.tags)})

@@ -1,0 +1,250 @@
+"""Messages of a queue on lease over HTTP: had by one reader, read again and again, and settled at once."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from aiohttp import web
+
+from warren.limits import (
+    ARROW_BROWSED_PER_TURN,
+    LEASE_KEY_SIZE_MAX,
+    LEASE_MESSAGES_MAX,
+    LEASE_OCTETS_MAX,
+    LEASE_TTL_S,
+    LEASE_TTL_S_MAX,
+    LOOKED_AT_SIZE_MAX,
+)
+from warren.management.api.messages import readable_queue
+from warren.management.api.peek import number_asked
+from warren.management.api.rows import ROWS, FormQuery, form_asked
+from warren.management.arrow.readers import CONTENT_TYPE, RowsGone
+from warren.management.arrow.rows import Rows, rows_of_messages
+from warren.management.asking import Asking, asking, asking_in
+from warren.management.auth import user_of, visible_vhosts
+from warren.management.bodies import Fields, read_fields
+from warren.management.describing import (
+    Description,
+    PageQuery,
+    Refusal,
+    described,
+    described_as,
+    meant,
+    paged,
+)
+from warren.management.listing import Listing, reply_list
+from warren.management.managed import Managed
+from warren.management.proposing import ended, propose
+from warren.management.replies import Refused, bad_request, missing, refused, reply
+from warren.management.views.leases import GrantShape, LeaseShape, lease_view
+from warren.metadata.commands import RenewLease
+from warren.metadata.leases import LeaseRecord, LeaseState
+from warren.metadata.vhosts import Vhost
+from warren.queues.classic import ClassicQueue
+from warren.vhost.leasing import Held, LeaseWish, Leasing
+
+_MS = 1000
+_OUTCOMES = {"acknowledge": LeaseState.SETTLED, "requeue": LeaseState.REQUEUED}
+
+
+class LeaseBody(TypedDict):
+    """Which messages somebody wants."""
+
+    key: Annotated[str, meant("Asked for again, the same key is the same lease")]
+    messages: NotRequired[Annotated[int, meant("How many at most")]]
+    octets: NotRequired[Annotated[int, meant("Octets of all bodies at most; there is one message at least")]]
+    ttl: NotRequired[Annotated[int, meant("Seconds after which they go back")]]
+
+
+class SettleBody(TypedDict):
+    """What becomes of them."""
+
+    outcome: NotRequired[Literal["acknowledge", "requeue"]]
+
+
+class RenewBody(TypedDict):
+    """How long a lease is to be, from now on."""
+
+    ttl: NotRequired[Annotated[int, meant("Seconds after which its messages go back")]]
+
+
+class LeasedQuery(FormQuery, total=False):
+    """Which messages of a lease are sent."""
+
+    start: Annotated[int, meant("The place in the lease of the first")]
+    end: Annotated[int, meant("And where to end: the place behind the last")]
+
+
+@described(query=PageQuery, gives=paged(LeaseShape))
+async def leases(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Leases of the queues of all virtual hosts that the user may see, ended ones among them."""
+    names = visible_vhosts(node, user_of(request))
+    vhosts = [vhost for vhost in node.metadata.vhosts.by_name.values() if vhost.name in names]
+    return await _listed(request, [(vhost, list(vhost.topology.leases.by_id.values())) for vhost in vhosts])
+
+
+@described(query=PageQuery, gives=paged(LeaseShape))
+async def leases_of_queue(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Leases of one queue, ended ones among them."""
+    asks = asking(request, node)
+    name = request.match_info["queue"]
+    if name not in asks.records.queues:
+        raise missing()
+    vhost = node.metadata.vhosts.by_name[asks.domain.vhost.name]
+    return await _listed(request, [(vhost, asks.records.leases.of_queue(name))])
+
+
+@described(body=LeaseBody, answers={200: GrantShape, 201: GrantShape})
+async def grant(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Have messages of a queue that nobody else gets for a while; no lease if nothing is ready.
+
+    201 says that they were taken now, 200 that the key has been here before.
+    """
+    asks = asking(request, node)
+    fields = await read_fields(request)
+    name = request.match_info["queue"]
+    queue = readable_queue(asks, name)
+    if not isinstance(queue, ClassicQueue):
+        raise bad_request(f"queue '{name}' is a stream, which is read without leases")
+    key = fields.text("key")
+    if not 0 < len(key.encode("utf-8", "surrogateescape")) <= LEASE_KEY_SIZE_MAX:
+        raise bad_request(f"key has 1 to {LEASE_KEY_SIZE_MAX} octets")
+    wish = LeaseWish(
+        id=node.jobs.new_id(),
+        user=asks.requester.user,
+        key=key,
+        messages=_number(fields, "messages", LEASE_MESSAGES_MAX, LEASE_MESSAGES_MAX),
+        octets=_number(fields, "octets", LEASE_OCTETS_MAX, LEASE_OCTETS_MAX),
+        ttl_ms=_number(fields, "ttl", LEASE_TTL_S, LEASE_TTL_S_MAX) * _MS,
+    )
+    lease = await ended(asks.domain.leasing.grant(queue, wish))
+    vhost = asks.domain.vhost.name
+    if lease is None:
+        return reply({"lease": None, "vhost": vhost, "queue": name, "messages": 0, "octets": 0})
+    return reply(lease_view(vhost, lease), 201 if lease.id == wish.id else 200)
+
+
+@described(gives=LeaseShape)
+def lease(request: web.Request, node: Managed) -> web.StreamResponse:
+    """One of them."""
+    vhost, found = _named(request, node)
+    _check_readable(request, node, vhost, found)
+    return reply(lease_view(vhost.name, found))
+
+
+@described_as(Description(query=LeasedQuery, answers={**ROWS, 410: Refusal}, answer_type=CONTENT_TYPE))
+async def read(request: web.Request, node: Managed) -> web.StreamResponse:
+    """The messages of a lease as rows; `offset` is the place in the lease, from 0 on."""
+    vhost, found = _named(request, node)
+    asks = _check_readable(request, node, vhost, found)
+    _check_active(found)
+    leasing = asks.domain.leasing
+    held = leasing.held.get(found.id)
+    if held is None:
+        raise Refused(refused(503, "service_unavailable", "the messages of the lease are not there yet"))
+    start = number_asked(request, "start", 0, LEASE_MESSAGES_MAX)
+    end = number_asked(request, "end", found.messages, LEASE_MESSAGES_MAX)
+    columns, compression = form_asked(request)
+    encoder = (await node.readers.encoder())(found.queue, columns, compression)
+    return await node.readers.answer(request, encoder, _leased(leasing, found.id, held, range(start, end)))
+
+
+@described(body=SettleBody, gives=LeaseShape, answers={409: Refusal, 410: Refusal})
+async def settle(request: web.Request, node: Managed) -> web.StreamResponse:
+    """End a lease: its messages are acknowledged, or go back. That is safe when it is answered.
+
+    Ended so before, it is answered in the same way.
+    """
+    vhost, found = _named(request, node)
+    asks = _check_readable(request, node, vhost, found)
+    fields = await read_fields(request)
+    outcome = fields.get("outcome", "acknowledge")
+    state = _OUTCOMES.get(outcome) if isinstance(outcome, str) else None
+    if state is None:
+        raise bad_request(f"outcome is {' or '.join(_OUTCOMES)}")
+    if found.is_active:
+        await ended(asks.domain.leasing.end(found.id, state, asks.requester.user))
+        vhost, found = _named(request, node)
+    if found.state is LeaseState.EXPIRED:
+        _check_active(found)
+    if found.state is not state:
+        raise Refused(refused(409, "conflict", f"the lease is {found.state.value} already"))
+    return reply(lease_view(vhost.name, found))
+
+
+@described(body=RenewBody, gives=LeaseShape, answers={410: Refusal})
+async def renew(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Have a lease last longer, or less long, from now on."""
+    vhost, found = _named(request, node)
+    _check_readable(request, node, vhost, found)
+    fields = await read_fields(request)
+    ttl = _number(fields, "ttl", LEASE_TTL_S, LEASE_TTL_S_MAX)
+    expires_at = node.now() + ttl * _MS
+    await propose(node, RenewLease(vhost=vhost.name, id=found.id, expires_at=expires_at))
+    vhost, found = _named(request, node)
+    _check_active(found)
+    return reply(lease_view(vhost.name, found))
+
+
+def _leased(leasing: Leasing, id: str, held: Held, places: range) -> Iterator[Rows]:
+    queue = held.queue
+    while places:
+        if leasing.held.get(id) is not held:
+            raise RowsGone("the lease has ended")
+        messages = []
+        octets = count = 0
+        for place in places[:ARROW_BROWSED_PER_TURN]:
+            delivery = held.deliveries[place] if place < len(held.deliveries) else None
+            octets += 0 if delivery is None else delivery.octets
+            if count and octets > LOOKED_AT_SIZE_MAX:
+                break
+            count += 1
+            if delivery is not None:
+                messages.append((place, queue.whole(delivery), delivery.attempts > 0))
+        places = places[count:]
+        yield rows_of_messages(queue.name, messages)
+
+
+async def _listed(request: web.Request, found: list[tuple[Vhost, list[LeaseRecord]]]) -> web.StreamResponse:
+    listing = Listing(
+        records=[(vhost.name, lease) for vhost, leases in found for lease in leases],
+        view=lambda record: lease_view(*record),
+        columns={
+            "name": lambda record: record[1].queue,
+            "vhost": lambda record: record[0],
+            "expires_at": lambda record: record[1].expires_at,
+        },
+        is_paged=True,
+        is_sorted=True,
+    )
+    return await reply_list(request, listing)
+
+
+def _named(request: web.Request, node: Managed) -> tuple[Vhost, LeaseRecord]:
+    id = request.match_info["lease"]
+    for vhost in node.metadata.vhosts.by_name.values():
+        found = vhost.topology.leases.by_id.get(id)
+        if found is not None:
+            return vhost, found
+    raise missing()
+
+
+def _check_readable(request: web.Request, node: Managed, vhost: Vhost, lease: LeaseRecord) -> Asking:
+    """Whoever may read the queue may work with its leases."""
+    asks = asking_in(request, node, vhost)
+    readable_queue(asks, lease.queue)
+    return asks
+
+
+def _check_active(lease: LeaseRecord) -> None:
+    if not lease.is_active:
+        raise Refused(refused(410, "gone", f"the lease is {lease.state.value}"))
+
+
+def _number(fields: Fields, name: str, default: int, most: int) -> int:
+    """A field from 1 to `most`."""
+    if name not in fields:
+        return default
+    number = fields.integer(name)
+    if not 1 <= number <= most:
+        raise bad_request(f"{name} is a number from 1 to {most}")
+    return number

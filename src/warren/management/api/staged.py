@@ -1,0 +1,400 @@
+"""Staged publish: executors leave rows, a driver commits all of a batch at once, and once only."""
+
+import asyncio
+from typing import Annotated, Any, Literal, Required, TypedDict
+
+from aiohttp import web
+
+from warren.errors import NotFound
+from warren.limits import (
+    NAME_SIZE_MAX,
+    STAGED_COMMIT_S,
+    STAGED_IDLE_S,
+    STAGED_PARTITIONS_MAX,
+    STAGED_ROW_BITS,
+)
+from warren.management.api.peek import number_asked
+from warren.management.asking import Asking, asking, name_of
+from warren.management.auth import is_administrator, is_monitor, login_vhosts, user_of
+from warren.management.bodies import Fields, read_fields
+from warren.management.describing import Description, described, described_as, meant
+from warren.management.managed import Managed
+from warren.management.replies import Refused, bad_request, done, not_authorised, refused, reply
+from warren.management.staging.commit import Commit
+from warren.management.staging.frames import FrameRefused, Read, frames
+from warren.management.staging.room import Busy, Full, Room, is_over
+from warren.management.staging.rows import RowRefused, Rows
+from warren.store.segment import SegmentError
+from warren.store.staged.progress import Progress, State
+from warren.store.staged.stage import Description as StageDescription
+from warren.store.staged.stage import Stage
+
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+# What numbers of partitions and attempts may be: Spark's are 64 bits. A stream knows rows by batch and row.
+_NUMBER_MAX = (1 << 63) - 1
+_BATCH_MAX = (1 << 64 - STAGED_ROW_BITS) - 1
+# A stream knows the query as a producer, whose name has room for so many octets beside a prefix.
+_QUERY_SIZE_MAX = NAME_SIZE_MAX - 7
+_COMMITTED: Literal["committed"] = "committed"
+_ALREADY: Literal["already committed"] = "already committed"
+_COMMITTING: Literal["committing"] = "committing"
+
+
+class StageQuery(TypedDict):
+    """What the rows are for."""
+
+    query: Annotated[str, meant("Who commits: a name that no other writer has")]
+    batch: Annotated[int, meant("Numbers of batches of a query grow")]
+    partition: int
+    attempt: Annotated[int, meant("Staged again with the same one, rows replace those before")]
+
+
+class StagedShape(TypedDict, total=False):
+    """What was staged: nothing of a batch that is decided, which `state` says then."""
+
+    rows: Required[int]
+    octets: Required[int]
+    state: Literal["already committed", "committing"]
+
+
+class PartitionShape(TypedDict):
+    """Which attempt at a partition counts."""
+
+    partition: int
+    attempt: int
+
+
+class CommitBody(TypedDict):
+    """Which batch, and of which attempts it consists, in the order in which they are published."""
+
+    query: str
+    batch: int
+    partitions: list[PartitionShape]
+
+
+class CommitShape(TypedDict, total=False):
+    """How a batch is."""
+
+    state: Required[Literal["committed", "already committed", "committing"]]
+    rows: Required[int]
+    published: int
+    unroutable: int
+    reason: str
+
+
+class MissingShape(TypedDict):
+    """Nothing is published, as this is not staged."""
+
+    error: str
+    reason: Any
+    missing: list[PartitionShape]
+
+
+class GivenUpQuery(TypedDict):
+    """Which batch."""
+
+    query: str
+    batch: int
+
+
+class BatchQuery(GivenUpQuery, total=False):
+    """Which batch, and how far it may be."""
+
+    force: Annotated[bool, meant("Also one that is being published: what is in the queues by now stays")]
+
+
+class BatchShape(TypedDict):
+    """One batch that is staged, or being committed."""
+
+    vhost: str
+    query: str
+    batch: int
+    user: str
+    state: Literal["staged", "committing"]
+    stages: int
+    rows: int
+    octets: int
+    published: int
+    reason: str
+    staged_at: int
+
+
+@described_as(Description(query=StageQuery, body=bytes, body_type=ARROW_STREAM, answers={200: StagedShape}))
+async def stage(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Keep rows, an Arrow IPC stream, until their batch is committed.
+
+    A batch that is committed already is none the worse for a task that is run again: it is passed over.
+    """
+    asks = asking(request, node)
+    room = await _room(node, asks)
+    exchange = name_of(request, "exchange")
+    user = user_of(request).name
+    _check_exchange(asks, exchange)
+    description = StageDescription(
+        query=_query(request.query.get("query")),
+        batch=_number(request, "batch"),
+        partition=_number(request, "partition"),
+        attempt=_number(request, "attempt"),
+        exchange=exchange,
+        user=user,
+        created_at=node.now(),
+    )
+    _check_held_up(asks, node)
+    decided = _decided(room, description)
+    if decided is not None:
+        await request.release()
+        return reply({"rows": 0, "octets": 0, "state": decided})
+    try:
+        arrow = await room.library()
+    except ImportError:
+        reason = "rows need pyarrow: install it, or Warren as warren[arrow]"
+        raise Refused(refused(501, "not_implemented", reason)) from None
+    rows = Rows(arrow, exchange, user, may_impersonate=asks.rules.may_impersonate)
+    try:
+        staged = await room.stage(description, rows, frames(_reading(request)), asks.rules.admit)
+    except (FrameRefused, RowRefused) as error:
+        raise bad_request(str(error)) from None
+    except Busy as error:
+        raise _conflict(str(error)) from None
+    except Full as error:
+        raise Refused(refused(413, "too_large", str(error))) from None
+    except OSError as error:
+        raise _unavailable(f"what is staged cannot be written: {error.strerror or error}") from None
+    return reply({"rows": staged.rows, "octets": staged.octets})
+
+
+@described(body=CommitBody, answers={200: CommitShape, 202: CommitShape, 409: MissingShape})
+async def commit(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Publish all of a batch, once: 200 when it is safe in queues, 202 if that takes longer: ask again."""
+    asks = asking(request, node)
+    room = await _room(node, asks)
+    fields = await read_fields(request)
+    query, batch = _query(fields.text("query")), _whole(fields, "batch")
+    user = user_of(request)
+    progress = room.progress(query)
+    if progress is not None and progress.user != user.name and not is_administrator(user):
+        raise not_authorised(f"query '{query}' is another user's")
+    if progress is not None and is_over(progress, batch):
+        return _over(progress, batch)
+    under_way = room.commits.get(query)
+    if under_way is None:
+        try:
+            under_way = _begun(room, asks, fields, query=query, batch=batch, user=user.name)
+        except Busy as error:
+            raise _conflict(str(error)) from None
+        except Full as error:
+            raise _unavailable(str(error)) from None
+    elif under_way.plan.batch != batch:
+        raise _conflict(f"batch {under_way.plan.batch} is being committed")
+    try:
+        is_done = await room.wait(query, STAGED_COMMIT_S)
+    except SegmentError as error:
+        raise _conflict(f"what is staged is damaged: {error}") from None
+    except OSError as error:
+        raise _unavailable(f"what is staged cannot be read: {error.strerror or error}") from None
+    if not is_done or under_way.progress.state is State.PUBLISHING:
+        return _committing(under_way)
+    if under_way.progress.state is State.GIVEN_UP:
+        return _over(under_way.progress, batch)
+    return reply(_said(under_way.progress, _COMMITTED))
+
+
+@described(query=BatchQuery)
+async def discard(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Give up what is staged of a batch; with `force` also the rest of one that is being published."""
+    asks = asking(request, node)
+    room = await _room(node, asks)
+    query, batch = _query(request.query.get("query")), _number(request, "batch")
+    user = user_of(request)
+    owners = {each.description.user for each in room.shelf.of(query, batch).values()}
+    under_way = room.commits.get(query)
+    if under_way is not None and under_way.plan.batch == batch:
+        owners.add(under_way.plan.user)
+    if owners - {user.name} and not is_administrator(user):
+        raise not_authorised(f"query '{query}' is another user's")
+    try:
+        if request.query.get("force") == "true" and under_way is not None and under_way.plan.batch == batch:
+            if not under_way.is_decided:
+                raise Busy(f"batch {batch} is not decided yet")
+            under_way.give_up()
+            await room.wait(query, STAGED_COMMIT_S)
+        else:
+            await room.discard(query, batch)
+    except Busy as error:
+        raise _conflict(str(error)) from None
+    except OSError as error:
+        raise _unavailable(f"what is staged cannot be deleted: {error.strerror or error}") from None
+    return done()
+
+
+@described(gives=list[BatchShape])
+def staged(request: web.Request, node: Managed) -> web.StreamResponse:
+    """All batches that wait for their commit, or are being published, of virtual hosts that the user sees."""
+    user = user_of(request)
+    seen = set(node.metadata.vhosts.by_name if is_monitor(user) else login_vhosts(node, user))
+    return reply(
+        [
+            _batch(room, query, batch)
+            for name, room in sorted(node.staging.rooms.items())
+            if name in seen
+            for query, batch in sorted(room.shelf.by_batch)
+        ]
+    )
+
+
+async def _room(node: Managed, asks: Asking) -> Room:
+    room = node.staging.rooms.get(asks.domain.vhost.name)
+    if room is None:
+        raise Refused(refused(501, "not_implemented", "nothing is staged without a data directory"))
+    try:
+        await room.ready()
+    except (OSError, SegmentError) as error:
+        raise _unavailable(f"what is staged cannot be read: {error}") from None
+    return room
+
+
+def _decided(room: Room, description: StageDescription) -> str | None:
+    """How a batch is of which all rows are known; None for one that takes more, or was given up."""
+    progress, under_way = room.progress(description.query), room.commits.get(description.query)
+    if progress is not None and is_over(progress, description.batch):
+        is_given_up = progress.batch == description.batch and progress.state is State.GIVEN_UP
+        return None if is_given_up else _ALREADY
+    if under_way is not None and under_way.plan.batch == description.batch and under_way.is_decided:
+        return _COMMITTING
+    return None
+
+
+def _begun(room: Room, asks: Asking, fields: Fields, *, query: str, batch: int, user: str) -> Commit:
+    """A commit of what `fields` name, or of what was decided before."""
+    plan = room.shelf.plans.get(query)
+    if plan is not None:
+        if plan.batch != batch:
+            raise Busy(f"batch {plan.batch} is being committed")
+        return room.go_on(plan)
+    places = room.shelf.of(query, batch)
+    stages: list[Stage] = []
+    missing = []
+    for partition, attempt in _partitions(fields):
+        found = places.get((partition, attempt))
+        if found is None:
+            missing.append({"partition": partition, "attempt": attempt})
+        else:
+            stages.append(found)
+    if missing:
+        reason = f"{len(missing)} of the stages of batch {batch} are not there: nothing is published"
+        raise Refused(reply({"error": "missing", "reason": reason, "missing": missing}, 409))
+    if any(found.description.user != user for found in stages):
+        raise not_authorised("some of it was staged by another user")
+    for exchange in {found.description.exchange for found in stages}:
+        _check_exchange(asks, exchange)
+    started = room.commit(query, batch, stages, user)
+    room.start(started, asks.rules.admit)
+    return started
+
+
+def _partitions(fields: Fields) -> list[tuple[int, int]]:
+    """Partition and attempt of each stage that is named."""
+    named = fields.get("partitions")
+    if not isinstance(named, list) or not all(isinstance(each, dict) for each in named):
+        raise bad_request("partitions is a list of objects with a partition and an attempt")
+    if len(named) > STAGED_PARTITIONS_MAX:
+        raise bad_request(f"a batch has {STAGED_PARTITIONS_MAX} partitions at most")
+    found = []
+    for each in named:
+        of_one = Fields(each)
+        found.append((_whole(of_one, "partition"), _whole(of_one, "attempt")))
+    if len({partition for partition, _ in found}) < len(found):
+        raise bad_request("a partition is named twice")
+    return found
+
+
+def _over(progress: Progress, batch: int) -> web.Response:
+    """What there is to say of a batch that is over."""
+    if progress.batch == batch and progress.state is State.GIVEN_UP:
+        reason = f"batch {batch} was given up when {progress.published} of its rows were published"
+        return refused(409, "given_up", reason)
+    if progress.batch == batch:
+        return reply(_said(progress, _ALREADY))
+    # Of a batch before the last nobody knows any more how many rows it had.
+    return reply({"state": _ALREADY, "rows": 0})
+
+
+def _committing(under_way: Commit) -> web.Response:
+    said = _said(under_way.progress, _COMMITTING)
+    return reply({**said, "published": under_way.progress.published, "reason": under_way.reason}, 202)
+
+
+def _said(progress: Progress, state: str) -> dict[str, object]:
+    return {"state": state, "rows": progress.rows, "unroutable": progress.unroutable}
+
+
+def _batch(room: Room, query: str, batch: int) -> dict[str, object]:
+    stages = list(room.shelf.of(query, batch).values())
+    under_way = room.commits.get(query)
+    is_committing = under_way is not None and under_way.plan.batch == batch
+    return {
+        "vhost": room.domain.vhost.name,
+        "query": query,
+        "batch": batch,
+        "user": stages[0].description.user,
+        "state": "committing" if is_committing else "staged",
+        "stages": len(stages),
+        "rows": sum(each.rows for each in stages),
+        "octets": sum(each.octets for each in stages),
+        "published": under_way.progress.published if is_committing and under_way is not None else 0,
+        "reason": under_way.reason if is_committing and under_way is not None else "",
+        "staged_at": max(each.description.created_at for each in stages),
+    }
+
+
+def _check_exchange(asks: Asking, name: str) -> None:
+    """Raise unless the user may write to the exchange `name`; its routing keys are looked at one by one."""
+    asks.requester.authorizer.check_write_exchange(name)
+    if name not in asks.domain.vhost.router.exchanges:
+        raise NotFound(f"no exchange '{name}' in vhost '{asks.domain.vhost.name}'")
+
+
+def _check_held_up(asks: Asking, node: Managed) -> None:
+    """Refuse the request while publishers are blocked: what is staged takes room as what is published."""
+    if node.server.blocked_reason:
+        raise _unavailable(f"publishers are blocked: {node.server.blocked_reason}")
+
+
+def _reading(request: web.Request) -> Read:
+    """Reads what the request brings; whoever brings nothing for long is given up."""
+
+    async def read(size: int) -> bytes:
+        try:
+            return await asyncio.wait_for(request.content.read(size), STAGED_IDLE_S)
+        except TimeoutError:
+            raise FrameRefused(f"nothing came for {STAGED_IDLE_S:.0f} s") from None
+
+    return read
+
+
+def _query(name: object) -> str:
+    if not isinstance(name, str) or not 0 < len(name.encode("utf-8", "surrogateescape")) <= _QUERY_SIZE_MAX:
+        raise bad_request(f"query is a name of up to {_QUERY_SIZE_MAX} octets")
+    return name
+
+
+def _number(request: web.Request, name: str) -> int:
+    if name not in request.query:
+        raise bad_request(f"{name} is missing")
+    return number_asked(request, name, 0, _BATCH_MAX if name == "batch" else _NUMBER_MAX)
+
+
+def _whole(fields: Fields, name: str) -> int:
+    number = fields.integer(name)
+    most = _BATCH_MAX if name == "batch" else _NUMBER_MAX
+    if not 0 <= number <= most:
+        raise bad_request(f"{name} is a number up to {most}, not {number}")
+    return number
+
+
+def _conflict(reason: str) -> Refused:
+    return Refused(refused(409, "conflict", reason))
+
+
+def _unavailable(reason: str) -> Refused:
+    return Refused(refused(503, "service_unavailable", reason))

@@ -1,0 +1,142 @@
+"""Who is sent rows at the moment: so many at once, each as fast as it takes them.
+
+A piece of an answer is made in each turn of the loop, so that everybody else waits for one piece at most;
+what has to be compressed goes through one thread, which leaves the interpreter to others meanwhile. A piece
+is made when the client has taken the one before, but for what the socket holds.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from warren.errors import AmqpError
+from warren.limits import ARROW_READERS_MAX, ARROW_STALLED_S_MAX
+from warren.management.arrow.rows import Rows
+from warren.management.replies import Refused, refused, reply
+from warren.runtime.labour import Labour
+
+if TYPE_CHECKING:
+    from warren.management.arrow.encoder import Encoder
+
+logger = logging.getLogger("warren.management")
+
+CONTENT_TYPE = "application/vnd.apache.arrow.stream"
+END = b"\xff\xff\xff\xff\0\0\0\0"
+_THREADS = 1
+
+
+class RowsGone(Exception):
+    """What was asked for is not there any more: an answer that has begun ends in the middle."""
+
+    def __init__(self, reason: str, **more: object) -> None:
+        super().__init__(reason)
+        # What else is said where it can be.
+        self.more = more
+
+
+class Readers:
+    """The answers in rows that are made at the moment."""
+
+    __slots__ = ("_encoder", "_labour", "count")
+
+    def __init__(self) -> None:
+        self._encoder: type[Encoder] | None = None
+        self._labour = Labour(thread_count=_THREADS, waiting_max=ARROW_READERS_MAX)
+        self.count = 0
+
+    async def encoder(self) -> "type[Encoder]":
+        """What makes octets of rows; Refused where pyarrow is not installed."""
+        if self._encoder is None:
+            try:
+                self._encoder = await self._labour.do(_encoder)
+            except ImportError:
+                reason = "rows need pyarrow: install it, or Warren as warren[arrow]"
+                raise Refused(refused(501, "not_implemented", reason)) from None
+        return self._encoder
+
+    async def answer(
+        self,
+        request: web.Request,
+        encoder: "Encoder",
+        source: Iterator[Rows | None],
+        headers: Mapping[str, str] | None = None,
+    ) -> web.StreamResponse:
+        """Send what comes out of `source`, each in a turn of its own; None is a turn without rows.
+
+        It has to be so that the first comes before anything is sent: what it raises is answered.
+        """
+        if self.count >= ARROW_READERS_MAX:
+            raise Refused(refused(503, "service_unavailable", f"{self.count} answers in rows are under way"))
+        self.count += 1
+        try:
+            first = _first(source)
+            response = web.StreamResponse(headers=headers)
+            response.content_type = CONTENT_TYPE
+            await response.prepare(request)
+            if request.method != "HEAD":
+                await self._send(request, response, encoder, _all(first, source))
+            return response
+        finally:
+            self.count -= 1
+
+    async def _send(
+        self,
+        request: web.Request,
+        response: web.StreamResponse,
+        encoder: "Encoder",
+        source: Iterator[Rows | None],
+    ) -> None:
+        try:
+            await _written(response, encoder.head())
+            for rows in source:
+                await asyncio.sleep(0)
+                for batch in encoder.batches(rows) if rows is not None else ():
+                    if batch is None:
+                        await asyncio.sleep(0)
+                    else:
+                        await _written(response, await self._encoded(encoder, batch))
+            await _written(response, END)
+        except ConnectionError:
+            logger.debug("%s does not want the rest of %s", request.remote, request.path)
+        except (AmqpError, RowsGone, TimeoutError) as error:
+            logger.warning("rows for %s end in the middle of %s: %s", request.remote, request.path, error)
+            _break(request)
+
+    async def _encoded(self, encoder: "Encoder", batch: object) -> object:
+        if encoder.is_compressing:
+            return await self._labour.do(partial(encoder.encode, batch))
+        return encoder.encode(batch)
+
+
+def _encoder() -> "type[Encoder]":
+    from warren.management.arrow.encoder import Encoder
+
+    return Encoder
+
+
+def _first(source: Iterator[Rows | None]) -> Rows | None:
+    try:
+        return next(source, None)
+    except RowsGone as gone:
+        raise Refused(reply({"error": "gone", "reason": str(gone), **gone.more}, 410)) from None
+
+
+def _all(first: Rows | None, source: Iterator[Rows | None]) -> Iterator[Rows | None]:
+    yield first
+    yield from source
+
+
+async def _written(response: web.StreamResponse, octets: object) -> None:
+    """Send `octets`, a buffer, when the client has taken what was sent before."""
+    async with asyncio.timeout(ARROW_STALLED_S_MAX):
+        await response.write(memoryview(octets))  # type: ignore[arg-type]
+
+
+def _break(request: web.Request) -> None:
+    """Have the client see that the answer has no end."""
+    if request.transport is not None:
+        request.transport.abort()

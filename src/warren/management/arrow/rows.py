@@ -1,0 +1,169 @@
+"""Messages as columns, as they lie: from a chunk of a stream, or gathered one by one from a queue."""
+
+from array import array
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from warren.model.message import Message
+from warren.store.streams.chunk import Chunk
+
+# The exchange and the routing key, and the properties of a message, as they are in `Message`.
+Shape = tuple[bytes, bytes]
+
+
+@dataclass(slots=True, kw_only=True)
+class Rows:
+    """Some messages of one queue; the octets of their bodies are not copied."""
+
+    queue: str
+    # Places in the queue or stream.
+    offsets: "range | array[int]"
+    shapes: list[Shape]
+    # Which shape each has; None: all the only one.
+    kinds: "array[int] | None"
+    # When they were published (ms), each or all.
+    times: "array[int] | int"
+    # Which were handed out before; None: none of them.
+    redelivered: list[bool] | None
+    # Where bodies end among `bodies`, from before the first of all on; the first row is at `at` of these.
+    ends: "array[int]"
+    bodies: memoryview
+    at: int = 0
+    # Where the rows are among all, if not one after the other from `at` on.
+    places: "array[int] | None" = None
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return len(self.offsets)
+
+    @property
+    def octets(self) -> int:
+        """The octets of all bodies."""
+        ends = self.ends
+        if self.places is None:
+            return ends[self.at + self.count] - ends[self.at]
+        return sum(ends[place + 1] - ends[place] for place in self.places)
+
+    def part(self, first: int, count: int) -> "Rows":
+        """The rows from `first` on, `count` of them at most."""
+        end = min(first + count, self.count)
+        times, kinds, places = self.times, self.kinds, self.places
+        return Rows(
+            queue=self.queue,
+            offsets=self.offsets[first:end],
+            shapes=self.shapes,
+            kinds=None if kinds is None else kinds[first:end],
+            times=times if isinstance(times, int) else times[first:end],
+            redelivered=None if self.redelivered is None else self.redelivered[first:end],
+            ends=self.ends,
+            bodies=self.bodies,
+            at=self.at + first,
+            places=None if places is None else places[first:end],
+        )
+
+    def within(self, octets_max: int) -> "Rows":
+        """The first rows, as many as have `octets_max` octets in their bodies at most; one at least."""
+        if self.octets <= octets_max:
+            return self
+        octets = count = 0
+        for place in self.places if self.places is not None else range(self.at, self.at + self.count):
+            octets += self.ends[place + 1] - self.ends[place]
+            if octets > octets_max and count:
+                break
+            count += 1
+        return self.part(0, count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which rows somebody asks for: those with one of these keys and exchanges; None is any."""
+
+    exchanges: Collection[bytes] | None = None
+    routing_keys: Collection[bytes] | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """True if every row is wanted."""
+        return self.exchanges is None and self.routing_keys is None
+
+    def fits(self, address: bytes) -> bool:
+        """Whether what was published with `address` is wanted."""
+        key_at = 2 + address[0]
+        if self.exchanges is not None and address[1 : key_at - 1] not in self.exchanges:
+            return False
+        return self.routing_keys is None or address[key_at:] in self.routing_keys
+
+
+ALL = Wanted()
+
+
+def rows_of_chunk(queue: str, chunk: Chunk, start: int, end: int, *, wanted: Wanted = ALL) -> Rows:
+    """The messages of `chunk` at offsets from `start` to before `end`, as far as they are `wanted`."""
+    first, behind = max(start, chunk.first), min(end, chunk.end)
+    at = first - chunk.first
+    kinds = chunk.kinds
+    rows = Rows(
+        queue=queue,
+        offsets=range(first, max(behind, first)),
+        shapes=[(shape.address, shape.property_list) for shape in chunk.shapes],
+        kinds=None if kinds is None else kinds[at : behind - chunk.first],
+        times=chunk.time,
+        redelivered=None,
+        ends=chunk.ends,
+        bodies=chunk.bodies,
+        at=at,
+    )
+    return rows if wanted.is_all else _chosen(rows, wanted)
+
+
+def rows_of_messages(queue: str, messages: Iterable[tuple[int, Message, bool]], wanted: Wanted = ALL) -> Rows:
+    """Messages with their places, and whether they were handed out before, as far as they are `wanted`."""
+    offsets, kinds, times, ends = array("q"), array("I"), array("q"), array("I", (0,))
+    known: dict[Shape, int] = {}
+    redelivered: list[bool] = []
+    bodies: list[bytes] = []
+    size = 0
+    for place, message, was_out in messages:
+        if not wanted.fits(message.address):
+            continue
+        offsets.append(place)
+        kinds.append(known.setdefault((message.address, message.property_list), len(known)))
+        times.append(message.published_at)
+        redelivered.append(was_out)
+        bodies.append(message.body)
+        size += message.body_size
+        ends.append(size)
+    return Rows(
+        queue=queue,
+        offsets=offsets,
+        shapes=list(known),
+        kinds=kinds if len(known) > 1 else None,
+        times=times,
+        redelivered=redelivered,
+        ends=ends,
+        bodies=memoryview(b"".join(bodies)),
+    )
+
+
+def _chosen(rows: Rows, wanted: Wanted) -> Rows:
+    """Those of `rows`, which follow each other, that are `wanted`: it is looked at once for each shape."""
+    fitting = [wanted.fits(address) for address, _ in rows.shapes]
+    kinds = rows.kinds
+    if all(fitting) or not rows.count:
+        return rows
+    places: array[int] = array("I")
+    if kinds is not None:
+        places.extend(place for place, kind in enumerate(kinds) if fitting[kind])
+    first = rows.offsets[0]
+    return Rows(
+        queue=rows.queue,
+        offsets=array("q", [first + place for place in places]),
+        shapes=rows.shapes,
+        kinds=None if kinds is None else array("I", [kinds[place] for place in places]),
+        times=rows.times,
+        redelivered=None,
+        ends=rows.ends,
+        bodies=rows.bodies,
+        places=array("I", [rows.at + place for place in places]),
+    )

@@ -1,0 +1,416 @@
+"""What is staged in one virtual host while it lives, and the commits that are under way there."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
+
+from warren.errors import AmqpError
+from warren.limits import (
+    STAGE_SIZE_MAX,
+    STAGED_AGE_MS_MAX,
+    STAGED_COUNT_MAX,
+    STAGED_QUERIES_MAX,
+    STAGED_QUERY_AGE_MS_MAX,
+    STAGED_QUERY_AGE_MS_MIN,
+    STAGED_SIZE_MAX,
+)
+from warren.management.staging.commit import Commit, CommitWorld
+from warren.management.staging.frames import Frame, Kind
+from warren.management.staging.rows import RowRefused, Rows
+from warren.runtime.disk import DirectoryDisk
+from warren.runtime.worker import Worker
+from warren.session.domain import Domain
+from warren.store.disk import Delete, Step
+from warren.store.message_store import MessageStore
+from warren.store.segment import SegmentError
+from warren.store.staged.plan import Plan
+from warren.store.staged.progress import Progress, State, is_key, key_of
+from warren.store.staged.shelf import Shelf, open_shelf
+from warren.store.staged.stage import SALT_SIZE, Description, Stage, StageWriter
+
+if TYPE_CHECKING:
+    from warren.management.staging.staging import Staging
+
+logger = logging.getLogger("warren.staged")
+
+Result = TypeVar("Result")
+# Raises unless whoever stages may publish to an address; True if to any other of its exchange, too.
+Admit = Callable[[bytes], bool]
+
+
+class Busy(Exception):
+    """It cannot be done now, or not like this; the text says why."""
+
+
+class Full(Exception):
+    """There is no room for more; the text says where."""
+
+
+class Room:
+    """The stages of one virtual host."""
+
+    def __init__(self, staging: "Staging", domain: Domain, path: Path) -> None:
+        assert domain.vhost.stores is not None
+        self.domain = domain
+        self.shelf = Shelf()
+        # By query.
+        self.commits: dict[str, Commit] = {}
+        self._staging = staging
+        self._path = path
+        self._store: MessageStore = domain.vhost.stores.persistent
+        self._disk: DirectoryDisk | None = None
+        self._writing: DirectoryDisk | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._opening: asyncio.Task[None] | None = None
+        # Batches for which rows come in just now -> how many stages of each.
+        self._coming: dict[tuple[str, int], int] = {}
+
+    # --- its life -------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Look at what is there, and go on with what was decided."""
+        self._opening = asyncio.get_running_loop().create_task(self._open())
+
+    async def ready(self) -> None:
+        """Wait until it is known what is there. OSError if that cannot be known."""
+        assert self._opening is not None
+        await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        """Stop where it is."""
+        tasks = [task for task in (self._opening, *self._tasks.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for disk in (self._disk, self._writing):
+            if disk is not None:
+                await disk.close_behind()
+
+    async def _open(self) -> None:
+        loop, staging = asyncio.get_running_loop(), self._staging
+
+        def opened() -> tuple[DirectoryDisk, DirectoryDisk, Shelf]:
+            disk = DirectoryDisk(self._path, loop, staging.committer)
+            writing = DirectoryDisk(self._path, loop, staging.receiver)
+            return disk, writing, open_shelf(disk, self._report)
+
+        try:
+            self._disk, self._writing, self.shelf = await done_by(staging.committer, opened)
+        except (OSError, SegmentError) as error:
+            # Without its directory it is being deleted.
+            if self._path.exists():
+                logger.error("vhost '%s': what is staged cannot be read: %s", self.domain.vhost.name, error)
+            raise
+        for plan in list(self.shelf.plans.values()):
+            progress = self.progress(plan.query)
+            if progress is not None and is_over(progress, plan.batch):
+                await self._perform(self.shelf.end(plan))
+            else:
+                self.go_on(plan)
+        for query, batch in list(self.shelf.by_batch):
+            progress = self.progress(query)
+            if progress is not None and is_over(progress, batch):
+                await self._perform(self.shelf.remove(list(self.shelf.of(query, batch).values())))
+
+    async def library(self) -> ModuleType:
+        """What reads Arrow; it takes a while, the first time. ImportError if it is not there."""
+        return await done_by(self._staging.receiver, partial(import_module, "pyarrow"))
+
+    # --- staging --------------------------------------------------------------------------------
+
+    async def stage(
+        self, description: Description, rows: Rows, frames: AsyncIterator[Frame], admit: Admit
+    ) -> Stage:
+        """Keep the rows that come in `frames`. Busy, Full, RowRefused, OSError; and what `admit` raises."""
+        batch = (description.query, description.batch)
+        self._coming[batch] = self._coming.get(batch, 0) + 1
+        try:
+            async with self._staging.turn:
+                return await self._receive(description, rows, frames, admit)
+        finally:
+            self._coming[batch] -= 1
+            if not self._coming[batch]:
+                del self._coming[batch]
+
+    async def _receive(
+        self, description: Description, rows: Rows, frames: AsyncIterator[Frame], admit: Admit
+    ) -> Stage:
+        self._check_open(description)
+        staging, disk = self._staging, self._writing
+        assert disk is not None
+        salt = staging.random_octets(SALT_SIZE)
+        number = self.shelf.new_number()
+        writer = await done_by(staging.receiver, lambda: StageWriter(disk, number, description, salt))
+        coming = 0
+        is_begun = False
+        try:
+            async for frame in frames:
+                match frame.kind:
+                    case Kind.SCHEMA:
+                        rows.begin(frame.octets)
+                        is_begun = True
+                    case Kind.DICTIONARY:
+                        raise RowRefused("columns cannot be dictionaries")
+                    case Kind.RECORDS:
+                        taken = partial(_taken, rows, writer, frame.octets)
+                        await self._admit(await done_by(staging.receiver, taken), admit)
+                        staging.octets_coming += writer.size - coming
+                        coming = writer.size
+                        self._check_room(writer.size)
+            if not is_begun:
+                raise RowRefused("the stream has no schema")
+            self._check_open(description)
+            stage: Stage = await done_by(staging.receiver, writer.finish)
+        except BaseException:
+            staging.receiver.do(writer.abandon)
+            raise
+        finally:
+            staging.octets_coming -= coming
+        if self._refusal(description.query, description.batch):
+            # It was decided without these, or given up, while they were synced.
+            await self._perform([Delete(stage.name)])
+            self._check_open(description)
+        steps = self.shelf.add(stage)
+        if steps:
+            await self._perform(steps)
+        return stage
+
+    async def _admit(self, addresses: set[bytes], admit: Admit) -> None:
+        """Raise unless all `addresses` may be published to."""
+        for count, address in enumerate(addresses):
+            if admit(address):
+                return
+            if count % 256 == 255:
+                await asyncio.sleep(0)
+
+    def _check_open(self, description: Description) -> None:
+        """Busy if nothing is staged any more for its batch."""
+        refusal = self._refusal(description.query, description.batch)
+        if refusal:
+            raise Busy(refusal)
+
+    def _refusal(self, query: str, batch: int) -> str:
+        commit, progress = self.commits.get(query), self.progress(query)
+        if commit is not None and commit.plan.batch == batch:
+            return f"batch {batch} is being committed"
+        if progress is not None and is_over(progress, batch):
+            return f"batch {progress.batch} is {progress.state.name.lower().replace('_', ' ')} already"
+        return ""
+
+    def _check_room(self, size: int) -> None:
+        staging = self._staging
+        if size > STAGE_SIZE_MAX:
+            raise Full(f"one stage takes {STAGE_SIZE_MAX} octets at most")
+        if staging.octets > STAGED_SIZE_MAX or staging.count >= STAGED_COUNT_MAX:
+            raise Full("too much is staged on this node, and waits for its commit")
+
+    # --- committing -----------------------------------------------------------------------------
+
+    def progress(self, query: str) -> Progress | None:
+        """What is known of the last batch of `query`."""
+        mark = self._store.marks.get(key_of(query))
+        return None if mark is None else Progress.decode(mark.value)
+
+    def commit(self, query: str, batch: int, stages: list[Stage], user: str) -> Commit:
+        """Begin to commit `stages` of `batch`, which nothing is in the way of; see `decide`. Busy, Full."""
+        progress = self.progress(query)
+        if progress is None:
+            self._make_place()
+        elif progress.batch == batch:
+            raise Busy(f"batch {batch} was published in part, and its plan is damaged")
+        plan = Plan(
+            number=self.shelf.new_number(),
+            query=query,
+            batch=batch,
+            user=user,
+            stages=[stage.number for stage in stages],
+            rows=sum(stage.rows for stage in stages),
+        )
+        commit = Commit(self._world(), plan, self._beginning(plan, None))
+        self.commits[query] = commit
+        return commit
+
+    def start(self, commit: Commit, admit: Callable[[bytes], object]) -> None:
+        """Have `commit` decided and published, whoever waits for it."""
+
+        async def all_of_it() -> None:
+            await commit.decide(admit)
+            await commit.publish()
+
+        self._run(commit, all_of_it())
+
+    def go_on(self, plan: Plan) -> Commit:
+        """Publish what is left of `plan`, which was decided."""
+        logger.info(
+            "batch %d of query '%s' in vhost '%s' is published further",
+            plan.batch, plan.query, self.domain.vhost.name,
+        )  # fmt: skip
+        commit = Commit(self._world(), plan, self._beginning(plan, self.progress(plan.query)))
+        self._run(commit, commit.publish())
+        return commit
+
+    async def wait(self, query: str, seconds: float) -> bool:
+        """Wait for the commit of `query`; False if it is not over by then. What `decide` raises."""
+        task = self._tasks.get(query)
+        if task is None:
+            return True
+        done, _ = await asyncio.wait([task], timeout=seconds)
+        if done and not task.cancelled():
+            task.result()
+        return bool(done)
+
+    async def discard(self, query: str, batch: int) -> None:
+        """Nobody wants what is staged of `batch`. Busy if it is being committed."""
+        commit = self.commits.get(query)
+        if commit is not None and commit.plan.batch == batch:
+            raise Busy(f"batch {batch} is being committed")
+        progress = self.progress(query)
+        if progress is not None and progress.batch == batch and progress.state is State.PUBLISHING:
+            # Its plan is damaged.
+            raise Busy(f"batch {batch} was published in part")
+        await self._perform(self.shelf.remove(list(self.shelf.of(query, batch).values())))
+
+    def expire(self, now: int) -> None:
+        """Forget what has waited too long for its commit, and queries that nobody asks about any more."""
+        for batch in list(self.shelf.by_batch):
+            commit = self.commits.get(batch[0])
+            if batch in self._coming or (commit is not None and commit.plan.batch == batch[1]):
+                continue
+            old = [
+                stage
+                for stage in self.shelf.of(*batch).values()
+                if stage.description.created_at + STAGED_AGE_MS_MAX <= now
+            ]
+            if old:
+                logger.warning(
+                    "batch %d of query '%s' in vhost '%s' was never committed: %d stages of it are deleted",
+                    batch[1], batch[0], self.domain.vhost.name, len(old),
+                )  # fmt: skip
+                self._later(self.shelf.remove(old))
+        for key, progress in self._queries().items():
+            if progress.at + STAGED_QUERY_AGE_MS_MAX <= now:
+                self._store.forget(key)
+
+    def _queries(self) -> dict[bytes, Progress]:
+        """What is known of queries, but for those of which a batch is being committed."""
+        busy = {key_of(query) for query in self.commits}
+        return {
+            key: Progress.decode(mark.value)
+            for key, mark in self._store.marks.items()
+            if is_key(key) and key not in busy
+        }
+
+    def _make_place(self) -> None:
+        """Have room for one query more, if need be by forgetting the one with the eldest batch."""
+        if len(self._store.marks) < STAGED_QUERIES_MAX:
+            return
+        queries = self._queries()
+        key = min(queries, key=lambda key: queries[key].at, default=None)
+        if key is None or queries[key].at + STAGED_QUERY_AGE_MS_MIN > self._staging.now():
+            raise Full(f"{STAGED_QUERIES_MAX} queries have committed something within a day")
+        self._store.forget(key)
+
+    def _beginning(self, plan: Plan, progress: Progress | None) -> Progress:
+        """How far `plan` is, of whose query `progress` is known."""
+        if progress is not None and progress.batch == plan.batch:
+            return progress
+        return Progress(
+            state=State.PUBLISHING,
+            batch=plan.batch,
+            rows=plan.rows,
+            published=0,
+            unroutable=0,
+            at=self._staging.now(),
+            user=plan.user,
+        )
+
+    def _run(self, commit: Commit, work: Coroutine[object, object, None]) -> None:
+        query = commit.plan.query
+        self.commits[query] = commit
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[query] = task
+        task.add_done_callback(partial(self._over, query))
+
+    def _over(self, query: str, task: "asyncio.Task[None]") -> None:
+        del self.commits[query], self._tasks[query]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            is_expected = isinstance(error, (OSError, SegmentError, AmqpError))
+            logger.error(
+                "a commit of query '%s' in vhost '%s' has failed: %s", query, self.domain.vhost.name, error,
+                exc_info=None if is_expected else error,
+            )  # fmt: skip
+
+    def _world(self) -> CommitWorld:
+        assert self._disk is not None
+        return CommitWorld(
+            server=self._staging.server,
+            domain=self.domain,
+            disk=self._disk,
+            shelf=self.shelf,
+            do=partial(done_by, self._staging.committer),
+            now=self._staging.now,
+        )
+
+    # --- the disk -------------------------------------------------------------------------------
+
+    async def _perform(self, steps: list[Step]) -> None:
+        disk = self._disk
+        assert disk is not None
+        await done_by(self._staging.committer, partial(disk.perform, steps))
+
+    def _later(self, steps: list[Step]) -> None:
+        disk = self._disk
+        assert disk is not None
+        self._staging.committer.do(partial(disk.perform, steps))
+
+    def _report(self, error: SegmentError) -> None:
+        logger.error("vhost '%s': what is staged is damaged: %s", self.domain.vhost.name, error)
+
+
+def is_over(progress: Progress, batch: int) -> bool:
+    """Whether `batch` of the query of `progress` is committed, or given up."""
+    return batch < progress.batch or (batch == progress.batch and progress.state is not State.PUBLISHING)
+
+
+async def done_by(worker: Worker, job: Callable[[], Result]) -> Result:
+    """Have `job` done by `worker`; what comes of it. Whoever does not wait any more does not stop it."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[Result] = loop.create_future()
+
+    def work() -> None:
+        try:
+            result = job()
+        except Exception as error:
+            loop.call_soon_threadsafe(_fail, over, error)
+        else:
+            loop.call_soon_threadsafe(_succeed, over, result)
+
+    worker.do(work)
+    return await over
+
+
+def _succeed(over: "asyncio.Future[Result]", result: Result) -> None:
+    if not over.done():
+        over.set_result(result)
+
+
+def _fail(over: "asyncio.Future[Result]", error: Exception) -> None:
+    if not over.done():
+        over.set_exception(error)
+
+
+def _taken(rows: Rows, writer: StageWriter, octets: bytes) -> set[bytes]:
+    """Write the rows of one batch; answers where they go."""
+    addresses = set()
+    for messages in rows.take(octets):
+        for message in messages:
+            addresses.add(message.address)
+            writer.add(message)
+        writer.flush()
+    return addresses

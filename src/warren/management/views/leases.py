@@ -1,0 +1,51 @@
+"""A lease as the API shows it."""
+
+from typing import Literal, NotRequired, TypedDict
+
+from warren.metadata.leases import LeaseRecord
+
+
+class LeaseShape(TypedDict):
+    """Messages of a queue that one user works on."""
+
+    lease: str
+    vhost: str
+    queue: str
+    user: str
+    key: str
+    messages: int
+    octets: int
+    granted_at: int
+    expires_at: int
+    state: Literal["active", "settled", "requeued", "expired"]
+
+
+class GrantShape(TypedDict):
+    """A lease, or nothing, when nothing is ready."""
+
+    lease: str | None
+    vhost: str
+    queue: str
+    messages: int
+    octets: int
+    user: NotRequired[str]
+    key: NotRequired[str]
+    granted_at: NotRequired[int]
+    expires_at: NotRequired[int]
+    state: NotRequired[Literal["active", "settled", "requeued", "expired"]]
+
+
+def lease_view(vhost: str, lease: LeaseRecord) -> dict[str, object]:
+    """`lease`, of a queue of `vhost`."""
+    return {
+        "lease": lease.id,
+        "vhost": vhost,
+        "queue": lease.queue,
+        "user": lease.user,
+        "key": lease.key,
+        "messages": lease.messages,
+        "octets": lease.octets,
+        "granted_at": lease.granted_at,
+        "expires_at": lease.expires_at,
+        "state": lease.state.value,
+    }

@@ -1,0 +1,230 @@
+"""Columns of queues, each read of many at once: what lists are sorted by, and what is shown of it as it is.
+
+Most of what a queue costs here is the way to its place in memory, so a column goes there and nowhere else,
+and a loop is written out where a call for each queue would take as long again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from warren.management.listing import Column, sort_value
+from warren.management.managed import Managed
+from warren.management.orders import Named, lives_of
+from warren.management.samples import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
+from warren.management.views.queues import MEMORY, idle_since, utilisation
+from warren.metadata.definitions import json_value
+from warren.metadata.policies import Policy
+from warren.model.arguments import QueueSettings, effective_definition
+from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
+from warren.queues.queue import QueueHost
+
+# Of many queues, one value for each.
+_Read = Callable[[Sequence[LocalQueue]], Sequence[Any]]
+# Stands for those of a virtual host that is down: nothing is in it.
+_NOTHING: LocalQueue = ClassicQueue("", "", QueueHost(0), QueueSettings())
+_NULL = sort_value(None, ())
+_DELIVER_GET = QUEUE_COLUMNS.index("deliver_get")
+_DEFINITION = "effective_policy_definition"
+
+# Columns that are shown as they are, unless a virtual host is down.
+EXACT = frozenset((
+    "vhost", "name", "durable", "auto_delete", "exclusive", "type", "node", "state", *LENGTHS, "consumers",
+    *MEMORY,
+))  # fmt: skip
+# What a queue has in a list; not what is the same for all, which puts them into no order.
+FIELDS = EXACT | frozenset((
+    "arguments", "backing_queue_status", "consumer_capacity", "consumer_utilisation",
+    "effective_policy_definition", "exclusive_consumer_tag", "head_message_timestamp", "idle_since",
+    "message_stats", "operator_policy", "paused", "policy", "single_active_consumer_tag",
+    *(f"{name}_details" for name in LENGTHS),
+))  # fmt: skip
+
+
+def queue_columns(node: Managed, sort: str) -> Mapping[str, Column[Named]]:
+    """Every column of a list of queues, and what `sort` says inside of those that are tables."""
+    time = node.sampler.time
+    homes = {name: domain.vhost.queues for name, domain in node.server.domains.items()}
+    reads = {**_COUNTS, **{name: _each(read) for name, read in MEMORY.items()}, **_TAGS, **_MEMORY}
+    for column, name in enumerate(QUEUE_COLUMNS):
+        shown = name if name in LENGTHS else f"message_stats.{name}"
+        reads[f"{shown}_details"] = reads[f"{shown}_details.rate"] = _rates(time, column)
+    for name, counted in _BACKING_RATES.items():
+        reads[f"backing_queue_status.{name}"] = _rates(time, QUEUE_COLUMNS.index(counted))
+    for name in ("consumer_utilisation", "consumer_capacity"):
+        reads[name] = lambda lives: [live.consumer_count and utilisation(live, time) for live in lives]
+    reads["idle_since"] = lambda lives: [
+        0 if live.is_moved else live.used_at if live.history is None else idle_since(live, time)
+        for live in lives
+    ]
+    columns: dict[str, Column[Named]] = {
+        **_DECLARED,
+        "node": lambda named: [node.node_name] * len(named),
+        "state": lambda named: ["running" if one.vhost in homes else "down" for one in named],
+        "paused": lambda named: _paused(node, named),
+        "policy": lambda named: _policies(node, named, _name_of_policy),
+        "operator_policy": lambda named: _policies(node, named, _name_of_operator_policy),
+        "effective_policy_definition": lambda named: _policies(node, named, _definition(_DEFINITION)),
+        **{name: _of_lives(homes, read) for name, read in reads.items()},
+    }
+    path = sort.split(".")
+    if path[0] == "arguments":
+        columns[sort] = lambda named: _arguments(named, path)
+    elif path[0] == _DEFINITION:
+        columns[sort] = lambda named: _policies(node, named, _definition(sort))
+    return columns
+
+
+def _of_lives(homes: Mapping[str, dict[str, LocalQueue]], read: _Read) -> Column[Named]:
+    return lambda named: read(_lives(homes, named))
+
+
+def _lives(homes: Mapping[str, dict[str, LocalQueue]], named: Sequence[Named]) -> list[LocalQueue]:
+    """What keeps the messages of each; a list is in the order of virtual hosts, and a piece mostly of one."""
+    if not named:
+        return []
+    lives: list[LocalQueue] = []
+    start = 0
+    while start < len(named):
+        vhost = named[start].vhost
+        end = len(named)
+        if named[-1].vhost != vhost:
+            end = next(at for at in range(start, end) if named[at].vhost != vhost)
+        lives += lives_of(named[start:end], homes.get(vhost, {}), _NOTHING)
+        start = end
+    return lives
+
+
+def _each(read: Callable[[LocalQueue], int]) -> _Read:
+    return lambda lives: list(map(read, lives))
+
+
+def _rates(time: int, column: int) -> _Read:
+    def rate(live: LocalQueue) -> float:
+        series = series_of(live)
+        return 0.0 if series is None else series.rate(time, column)
+
+    return lambda lives: [0.0 if live.history is None else rate(live) for live in lives]
+
+
+def _memory(lives: Sequence[LocalQueue]) -> Sequence[int]:
+    of_one, of_none = MEMORY["memory"], MEMORY["memory"](_NOTHING)
+    return [of_one(live) if live.message_count or live.unacked_count else of_none for live in lives]
+
+
+def _tags(read: Callable[[LocalQueue], str | None]) -> _Read:
+    """Tags of consumers; those without come first, as `null` does."""
+    return lambda lives: [sort_value(read(live), ()) if live.consumer_count else _NULL for live in lives]
+
+
+def _exclusive(live: LocalQueue) -> str | None:
+    return next((consumer.tag for consumer in live.consumers() if consumer.is_exclusive), None)
+
+
+def _active(live: LocalQueue) -> str | None:
+    active = live.active_consumer
+    return None if active is None else active.tag
+
+
+def _paused(node: Managed, named: Sequence[Named]) -> list[str]:
+    """What is not paused shows nothing of it, and comes behind."""
+    vhosts = node.metadata.vhosts.by_name
+    paused = {name: vhost.topology.paused for name, vhost in vhosts.items() if vhost.topology.paused}
+    if not paused:
+        return ["undefined"] * len(named)
+    return ["true" if one.record.name in paused.get(one.vhost, ()) else "undefined" for one in named]
+
+
+def _policies(
+    node: Managed, named: Sequence[Named], key: Callable[[tuple[Policy | None, Policy | None]], Any]
+) -> list[Any]:
+    """What `key` makes of the policies of each, found out once for all that have the same."""
+    vhosts = node.metadata.vhosts.by_name
+    generation = node.queue_order.policy_generation
+    known: dict[tuple[int, int], Any] = {}
+    keys = []
+    for one in named:
+        vhost = vhosts.get(one.vhost)
+        policies = (None, None) if vhost is None else one.policies(vhost, generation)
+        which = id(policies[0]), id(policies[1])
+        if which not in known:
+            known[which] = key(policies)
+        keys.append(known[which])
+    return keys
+
+
+def _name_of_policy(policies: tuple[Policy | None, Policy | None]) -> str:
+    return "" if policies[0] is None else policies[0].name
+
+
+def _name_of_operator_policy(policies: tuple[Policy | None, Policy | None]) -> str:
+    return "" if policies[1] is None else policies[1].name
+
+
+def _definition(column: str) -> Callable[[tuple[Policy | None, Policy | None]], object]:
+    path = column.split(".")
+
+    def key(policies: tuple[Policy | None, Policy | None]) -> object:
+        definitions = [None if policy is None else policy.definition for policy in policies]
+        return sort_value({path[0]: dict(effective_definition(*definitions))}, path)
+
+    return key
+
+
+def _arguments(named: Sequence[Named], path: Sequence[str]) -> list[object]:
+    of_none = sort_value({path[0]: {}}, path)
+    return [
+        sort_value({path[0]: json_value(dict(one.record.arguments))}, path)
+        if one.record.arguments
+        else of_none
+        for one in named
+    ]
+
+
+_DECLARED: Mapping[str, Column[Named]] = {
+    "vhost": lambda named: [one.vhost for one in named],
+    "name": lambda named: [one.record.name for one in named],
+    "durable": lambda named: [one.record.durable for one in named],
+    "auto_delete": lambda named: [one.record.auto_delete for one in named],
+    "exclusive": lambda named: [one.record.owner is not None for one in named],
+    "type": lambda named: [one.record.kind if one.record.arguments else "classic" for one in named],
+}
+_COUNTS: Mapping[str, _Read] = {
+    "messages": lambda lives: [live.message_count + live.unacked_count for live in lives],
+    "messages_ready": lambda lives: [live.message_count for live in lives],
+    "messages_unacknowledged": lambda lives: [live.unacked_count for live in lives],
+    "consumers": lambda lives: [live.consumer_count for live in lives],
+    "message_stats.publish": lambda lives: [live.published_count - live.risen_count for live in lives],
+    "message_stats.deliver": lambda lives: [live.delivered_count for live in lives],
+    "message_stats.deliver_no_ack": lambda lives: [live.delivered_no_ack_count for live in lives],
+    "message_stats.deliver_get": lambda lives: [
+        queue_row(live)[_DELIVER_GET] if live.published_count else 0 for live in lives
+    ],
+    "message_stats.get": lambda lives: [live.got_count for live in lives],
+    "message_stats.get_no_ack": lambda lives: [live.got_no_ack_count for live in lives],
+    "message_stats.get_empty": lambda lives: [live.got_empty_count for live in lives],
+    "message_stats.redeliver": lambda lives: [live.redelivered_count for live in lives],
+    "message_stats.ack": lambda lives: [live.acknowledged_count for live in lives],
+    "backing_queue_status.len": lambda lives: [live.message_count for live in lives],
+    "backing_queue_status.delta": lambda lives: [live.paged_count for live in lives],
+    "backing_queue_status.q4": lambda lives: [live.message_count - live.paged_count for live in lives],
+    "backing_queue_status.next_seq_id": lambda lives: [live.published_count for live in lives],
+}
+# Those that are looked for only where there can be something.
+_MEMORY: Mapping[str, _Read] = {
+    "memory": _memory,
+    "head_message_timestamp": lambda lives: [
+        sort_value(live.head_timestamp, ()) if live.message_count else _NULL for live in lives
+    ],
+}
+_TAGS: Mapping[str, _Read] = {
+    "exclusive_consumer_tag": _tags(_exclusive),
+    "single_active_consumer_tag": _tags(_active),
+}
+# What RabbitMQ's queue calls what is called otherwise by everybody else.
+_BACKING_RATES = {
+    "avg_ack_egress_rate": "ack",
+    "avg_ack_ingress_rate": "deliver",
+    "avg_egress_rate": "deliver_get",
+    "avg_ingress_rate": "publish",
+}

@@ -1,0 +1,83 @@
+"""What people ask of a running node: its settings, its limits and its log, until it stops."""
+
+import logging
+from collections.abc import Mapping
+
+from warren.management.controls import ControlRefused, LogView, SettingView
+from warren.node.config import Config
+from warren.node.log_file import RotatedFile
+from warren.node.logging import CATEGORIES, Log
+from warren.node.monitors import Monitors
+from warren.node.shown import shown
+from warren.node.values import ValueRefused, fraction, size
+
+logger = logging.getLogger("warren.audit")
+
+_MIB = 1 << 20
+
+
+class NodeControls:
+    """Those of one node; what is changed is not written anywhere, and is logged with who asked."""
+
+    def __init__(self, config: Config, monitors: Monitors, log: Log) -> None:
+        self._config = config
+        self._monitors = monitors
+        self._log = log
+
+    def settings(self) -> list[SettingView]:
+        """All of them, with secrets masked."""
+        return [SettingView(row.key, row.value, row.origin) for row in shown(self._config)]
+
+    def limits(self) -> Mapping[str, int]:
+        """Octets by resource."""
+        return self._monitors.limits()
+
+    def set_limit(self, user: str, resource: str, *, absolute: object, relative: object) -> int:
+        """Another limit of `resource`; in octets."""
+        if (absolute is None) == (relative is None):
+            raise ControlRefused("one of absolute, a size, and relative, a share of memory, has to be given")
+        try:
+            limit = size(str(absolute)) if relative is None else fraction(str(relative))
+        except ValueRefused as error:
+            raise ControlRefused(f"{'absolute' if relative is None else 'relative'} {error}") from None
+        octets = self._monitors.limit(resource, limit)
+        if octets is None:
+            raise ControlRefused(f"the {resource} is not watched here: there is no data directory")
+        self._audit(
+            user, f"{resource} limit set to {octets // _MIB} MiB", {"resource": resource, "limit": octets}
+        )
+        return octets
+
+    def log(self) -> LogView:
+        """Where the log goes, and how much of it."""
+        file = self._log.file
+        return LogView(
+            file="" if file is None else file.baseFilename,
+            console=self._log.has_console,
+            exchange=self._log.has_exchange,
+            levels=self._log.levels(),
+        )
+
+    def set_log_level(self, user: str, level: str, category: str) -> None:
+        """The least that is logged, of everything or of `category`."""
+        if category and category not in CATEGORIES:
+            raise ControlRefused(f"no such category {category!r}: there are {', '.join(CATEGORIES)}")
+        if not self._log.set_level(level, category):
+            raise ControlRefused(f"no such level {level!r}")
+        self._audit(user, f"log level of {category or 'everything'} set to {level}", {"level": level})
+
+    def rotate_log(self, user: str) -> str:
+        """Have the log file begin anew; its name."""
+        file: RotatedFile | None = self._log.file
+        if file is None:
+            raise ControlRefused("nothing is logged to a file: log.file is not set")
+        try:
+            file.begin_anew()
+        except OSError as error:
+            raise ControlRefused(f"{file.baseFilename}: {error.strerror}") from None
+        self._audit(user, "log file begun anew", {"file": file.baseFilename})
+        return file.baseFilename
+
+    def _audit(self, user: str, text: str, facts: Mapping[str, object]) -> None:
+        fields = {"event": "node.changed", "user": user, "result": "done", "facts": facts}
+        logger.info("user '%s': %s", user, text, extra={"fields": fields})

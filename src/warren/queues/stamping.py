@@ -1,0 +1,34 @@
+"""The header `x-stream-offset` that a consumer of a stream gets with each message (RabbitMQ, measured).
+
+It is a long (`l`), takes the place of one that the publisher sent, and headers stand in order of their names.
+All that comes before and behind the number is the same for messages of one property list.
+"""
+
+from warren.wire.properties import BasicProperties
+
+OFFSET_HEADER = "x-stream-offset"
+_NUMBER_SIZE = 8
+
+
+class Stamp:
+    """A property list with a gap for the number."""
+
+    __slots__ = ("_after", "_before", "source")
+
+    def __init__(self, property_list: bytes) -> None:
+        self.source = property_list
+        properties = BasicProperties.decode_list(property_list)
+        headers = dict(properties.headers or {})
+        headers[OFFSET_HEADER] = 0
+        properties.headers = dict(sorted(headers.items()))
+        octets = properties.encode_list()
+        # The number is where this one differs, in its first octet already.
+        properties.headers[OFFSET_HEADER] = -1
+        other = properties.encode_list()
+        at = next(at for at in range(len(octets)) if octets[at] != other[at])
+        self._before = octets[:at]
+        self._after = octets[at + _NUMBER_SIZE :]
+
+    def stamped(self, offset: int) -> bytes:
+        """The property list of the message at `offset`."""
+        return b"".join((self._before, offset.to_bytes(_NUMBER_SIZE, "big"), self._after))

@@ -1,0 +1,394 @@
+"""A stream: a log that any number of consumers read, each from where it wants, and nobody empties.
+
+Invariants:
+- nothing is handed out that is not synced: `log.committed` is the end of what anybody sees;
+- a reader is in one of three places: parked, because its consumer can take nothing (`Consumer.is_parked`);
+  in `_waiting`, because it has read everything; or in `_ready`, to be served by the next `pump`.
+
+A message is ready for ever, or until retention gives it up, so there are no limits, no dead letters and no
+redelivery here: whoever acknowledges says only that there is room for more.
+"""
+
+from collections.abc import Callable, Iterator
+
+from warren.errors import AmqpNotImplemented
+from warren.limits import STREAM_SEGMENT_SIZE, STREAM_WORK_PER_TURN_MAX
+from warren.model.arguments import QueueSettings
+from warren.model.confirmation import Confirmation
+from warren.model.message import HAS_HEADERS, Message, new_message
+from warren.queues.local import LocalQueue
+from warren.queues.queue import ACCEPTED, Consumer, Delivery, Peeked, QueueHost, new_delivery
+from warren.queues.reading import Reading
+from warren.queues.stamping import Stamp
+from warren.store.streams.chunk import Chunk, Shape
+from warren.store.streams.log import Retention, StreamLog
+from warren.store.streams.store import StreamStore
+
+_ACCEPTED = ACCEPTED
+_HAS_HEADERS = HAS_HEADERS
+
+
+class StreamQueue(LocalQueue):
+    """A queue of type stream."""
+
+    __slots__ = ("_is_paused", "_readers", "_ready", "_stamp", "_store", "_waiting", "_watchers", "log")
+
+    def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
+        super().__init__(name, vhost_name, host, settings)
+        # Set by `keep_in`, before anything is published.
+        self._store: StreamStore = None  # type: ignore[assignment]
+        self.log: StreamLog = None  # type: ignore[assignment]
+        self._is_paused = False
+        # In order of arrival.
+        self._readers: dict[Consumer, _Reader] = {}
+        self._ready: dict[_Reader, None] = {}
+        self._waiting: dict[_Reader, None] = {}
+        # Called when more was written, and when it is gone.
+        self._watchers: dict[Callable[[], None], None] = {}
+        # Of the property list that was seen last: most are equal.
+        self._stamp = Stamp(b"\0\0")
+
+    def keep_in(self, store: StreamStore, number: int) -> None:
+        """Have its messages in `store`, as the stream with `number`; it may be there already."""
+        self._store = store
+        self.log = store.log(number)
+        store.begin(self.log)
+        self.log.listener = self._committed
+        self._retain()
+
+    def apply_settings(self, settings: QueueSettings) -> None:
+        """Obey `settings` from now on."""
+        self.settings = settings
+        self._retain()
+
+    def _retain(self) -> None:
+        settings = self.settings
+        segment_size = settings.segment_size_max
+        self.log.retention = Retention(
+            octets_max=settings.length_bytes_max,
+            age_ms_max=settings.age_ms_max,
+            segment_size=STREAM_SEGMENT_SIZE if segment_size is None else segment_size,
+        )
+        self._store.trim(self.log, self._host.now)
+
+    @property
+    def epoch(self) -> str:
+        """What tells it from a stream that had its name before, or has it after."""
+        return self.log.epoch.hex()
+
+    @property
+    def message_count(self) -> int:
+        """How many messages may be read."""
+        return self.log.committed - self.log.first
+
+    @property
+    def ready_octets(self) -> int:
+        """What they take on the disk."""
+        return self.log.octets
+
+    @property
+    def paged_count(self) -> int:
+        """All of them are on the disk."""
+        return self.message_count
+
+    @property
+    def kept_count(self) -> int:
+        """All of them survive a restart."""
+        return self.message_count
+
+    @property
+    def kept_octets(self) -> int:
+        """What they take on the disk."""
+        return self.log.octets
+
+    @property
+    def head_timestamp(self) -> int | None:
+        """Not told of streams."""
+        return None
+
+    @property
+    def is_paused(self) -> bool:
+        """True while nobody gets messages, which may come all the same."""
+        return self._is_paused
+
+    @property
+    def consumer_count(self) -> int:
+        """How many consumers it has."""
+        return len(self._readers)
+
+    @property
+    def is_outlived(self) -> bool:
+        """It ends when somebody deletes it."""
+        return False
+
+    def consumers(self) -> Iterator[Consumer]:
+        """Its consumers, the eldest first."""
+        return iter(list(self._readers))
+
+    def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
+        """Keep `message`, which is confirmed when it is synced, whether it is persistent or not."""
+        self.published_count += 1
+        if not self.is_moved:
+            self.tell_moved()
+        self._store.append(self.log, message)
+        if confirmation is not None:
+            self._store.confirm(confirmation, sequence)
+        return _ACCEPTED
+
+    def publish_as(self, message: Message, producer: str, sequence: int) -> bool:
+        """Keep `message`, unless it, or a later one, came from `producer` before; whether it did not."""
+        if not self._store.append_as(self.log, message, producer, sequence):
+            return False
+        self.published_count += 1
+        if not self.is_moved:
+            self.tell_moved()
+        return True
+
+    def confirm(self, confirmation: Confirmation, sequence: int) -> None:
+        """Say to `confirmation` that `sequence` is done when all that came before is safe."""
+        self._store.confirm(confirmation, sequence)
+        self._store.touch(self.log)
+
+    def producer_sequence(self, producer: str) -> int | None:
+        """The sequence of the last message from `producer`; None if nothing is known of it."""
+        return self.log.sequence_of(producer)
+
+    def store_offset(self, reference: str, offset: int) -> None:
+        """Know that the consumer `reference` has come to `offset`."""
+        self._store.store_offset(self.log, reference, offset)
+
+    def stored_offset(self, reference: str) -> int | None:
+        """How far the consumer `reference` has come; None if nothing is known of it."""
+        return self.log.stored_offset(reference)
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher` called when more was written, when it goes on, and when it is gone."""
+        self._watchers[watcher] = None
+
+    def unwatch(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher` called no more."""
+        self._watchers.pop(watcher, None)
+
+    def count_delivered(self, count: int) -> None:
+        """`count` messages were sent to somebody who reads whole chunks."""
+        self.delivered_count += count
+        if not self.is_moved:
+            self.tell_moved()
+
+    def check_consumer(self, consumer: Consumer) -> None:
+        """Raise AmqpNotImplemented for automatic acknowledgement: who reads must say when there is room."""
+        if consumer.no_ack:
+            raise self._unsupported("automatic acknowledgement")
+
+    def introduce(self, consumer: Consumer, reading: Reading) -> None:
+        """Have `consumer`, which comes next, get what `reading` says; without, all that comes from now on."""
+        reader = self._readers[consumer] = _Reader(consumer, reading.offset(self.log, self._host.now))
+        if reading.is_filtered:
+            reader.reading = reading
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        """Let `consumer`, which was checked, read."""
+        consumer.is_parked = False
+        reader = self._readers.get(consumer)
+        if reader is None:
+            reader = self._readers[consumer] = _Reader(consumer, self.log.committed)
+        self._host.consumer_count += 1
+        self._ready[reader] = None
+        self.pump()
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """Forget `consumer`."""
+        reader = self._readers.pop(consumer, None)
+        if reader is None:
+            return
+        self._ready.pop(reader, None)
+        self._waiting.pop(reader, None)
+        self._host.consumer_count -= 1
+        self.used_at = self._host.now
+
+    def consumer_ready(self, consumer: Consumer) -> None:
+        """`consumer`, parked before, can take messages again."""
+        self.unpark(consumer)
+        self.pump()
+
+    def unpark(self, consumer: Consumer) -> None:
+        """Let `consumer`, parked before, have more with the next `pump`."""
+        reader = self._readers.get(consumer)
+        if reader is not None and consumer.is_parked:
+            consumer.is_parked = False
+            self._ready[reader] = None
+
+    def pump(self) -> None:
+        """Hand out what was written to those who can take it."""
+        if self._is_paused:
+            return
+        ready = self._ready
+        work_max = self._host.work + STREAM_WORK_PER_TURN_MAX
+        while ready:
+            if self._host.work >= work_max:
+                self._host.wake_at(self, self._host.now)
+                return
+            reader, _ = ready.popitem()
+            self._serve(reader, work_max)
+
+    def expire(self) -> None:
+        """It is another turn: go on with what was left."""
+        self.pump()
+
+    def pause(self) -> None:
+        """Hand nothing out until `resume`."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Hand out again."""
+        self._is_paused = False
+        self.pump()
+        self._tell_watchers()
+
+    def acknowledge(self, delivery: Delivery) -> None:
+        """There is room for one more; the message stays."""
+        self.acknowledged_count += 1
+        if not self.is_moved:
+            self.tell_moved()
+
+    def requeue(self, delivery: Delivery) -> None:
+        """The consumer, or its channel, has gone: the message stays where it is."""
+
+    def reject(self, delivery: Delivery) -> None:
+        """The message stays where it is."""
+
+    def check_return(self) -> None:
+        """Raise AmqpNotImplemented: nothing goes back to a stream."""
+        raise self._unsupported("basic.nack and basic.reject")
+
+    def get(self, no_ack: bool = False) -> Delivery | None:
+        """Raise AmqpNotImplemented."""
+        raise self._unsupported("basic.get")
+
+    def purge(self) -> int:
+        """Raise AmqpNotImplemented."""
+        raise self._unsupported("queue.purge")
+
+    def peek(self, first: int, count: int) -> list[Peeked]:
+        """Up to `count` messages from offset `first` on; one that cannot be read is passed over."""
+        peeked: list[Peeked] = []
+        while len(peeked) < count:
+            chunk = self.log.read(first)
+            if chunk is None:
+                break
+            first = max(first, chunk.first)
+            end = min(chunk.end, first + count - len(peeked))
+            peeked += [Peeked(at, chunk.message(at - chunk.first), 0) for at in range(first, end)]
+            first = end
+        return peeked
+
+    def extent(self) -> list[range]:
+        """The offsets of all that may be read now."""
+        return [range(self.log.first, self.log.committed)]
+
+    def delete(self) -> int:
+        """Be gone, with all messages; answers how many there were."""
+        count = self.message_count
+        self.is_deleted = True
+        self._ready = {}
+        self._waiting = {}
+        self._host.wake_at(self, -1)
+        readers, self._readers = self._readers, {}
+        for consumer in readers:
+            self._host.consumer_count -= 1
+            consumer.cancelled()
+        self._store.delete(self.log)
+        self._tell_watchers()
+        return count
+
+    # --- private -------------------------------------------------------------------------------
+
+    def _committed(self) -> None:
+        """More was written."""
+        if not self.is_moved:
+            self.tell_moved()
+        self._ready |= self._waiting
+        self._waiting = {}
+        self.pump()
+        self._tell_watchers()
+
+    def _tell_watchers(self) -> None:
+        for watcher in list(self._watchers):
+            watcher()
+
+    def _serve(self, reader: "_Reader", work_max: int) -> None:
+        """Hand out messages until the consumer can take no more, there are none, or the turn is over."""
+        consumer, log = reader.consumer, self.log
+        chunk: Chunk | None = None
+        while True:
+            if chunk is None or reader.offset >= chunk.end:
+                chunk = log.read(reader.offset, reader.begin)
+                if chunk is None:
+                    reader.begin = -1
+                    self._waiting[reader] = None
+                    return
+                reader.begin = chunk.first
+                # What was given up, or is damaged, is passed over.
+                reader.offset = max(reader.offset, chunk.first)
+            if not consumer.is_ready():
+                consumer.is_parked = True
+                return
+            if self._host.work >= work_max:
+                self._ready[reader] = None
+                return
+            offset = reader.offset
+            reader.offset += 1
+            if reader.offset >= chunk.end:
+                reader.begin = -1
+            self._host.work += 1
+            if reader.reading is not None and not reader.wants(chunk, offset):
+                continue
+            delivery = new_delivery(self, self._message(chunk, offset), offset)
+            self.delivered_count += 1
+            if not self.is_moved:
+                self.tell_moved()
+            delivery.consumer = consumer
+            consumer.deliver(delivery)
+
+    def _message(self, chunk: Chunk, offset: int) -> Message:
+        """The message at `offset` as consumers get it."""
+        place = offset - chunk.first
+        shape = chunk.shapes[chunk.shape_at(place)]
+        stamp = self._stamp
+        if shape.property_list != stamp.source:
+            stamp = self._stamp = Stamp(shape.property_list)
+        message = new_message(shape.address, stamp.stamped(offset), chunk.content(place), chunk.time)
+        message.flags = shape.flags | _HAS_HEADERS
+        message.priority = shape.priority
+        return message
+
+    def _unsupported(self, what: str) -> AmqpNotImplemented:
+        return AmqpNotImplemented(f"{what} not supported by stream queues {self._described()}")
+
+    def _described(self) -> str:
+        return f"queue '{self.name}' in vhost '{self.vhost_name}'"
+
+
+class _Reader:
+    """How far one consumer has come."""
+
+    __slots__ = ("_shape", "_wants", "begin", "consumer", "offset", "reading")
+
+    def __init__(self, consumer: Consumer, offset: int) -> None:
+        self.consumer = consumer
+        # Of the next message; and the first one of its chunk, as far as that is known (else -1).
+        self.offset = offset
+        self.begin = -1
+        # What it passes over, if it does; and whether messages of this shape.
+        self.reading: Reading | None = None
+        self._shape: Shape | None = None
+        self._wants = False
+
+    def wants(self, chunk: Chunk, offset: int) -> bool:
+        """True if the message at `offset` of `chunk` is one that `reading` asks for."""
+        assert self.reading is not None
+        shape = chunk.shapes[chunk.shape_at(offset - chunk.first)]
+        if shape is not self._shape:
+            self._shape = shape
+            self._wants = self.reading.wants(shape)
+        return self._wants

@@ -1,0 +1,1 @@
+"""One client of the stream protocol: its connection, its publishers, its subscriptions."""

@@ -1,0 +1,375 @@
+"""One client of the stream protocol, from its first octet to its last.
+
+    GREETING ── open ──▶ OPEN ── close from either side ──▶ CLOSING ── its answer, or too late ──▶ FINISHED
+
+Frames are obeyed in order. Those that carry messages, and credit, never wait; others may, and hold up what
+comes behind them. While the disk is behind, an alarm stands or too much is not confirmed, nothing is read of
+a client that publishes.
+"""
+
+from collections.abc import Coroutine
+from enum import Enum
+
+from warren import limits
+from warren.session.heartbeat import Heartbeat, Pulse
+from warren.session.outbox import Buffer, Outbox
+from warren.session.peer import Peer
+from warren.session.streaming.greeting import Greeting, Phase
+from warren.session.streaming.hall import Hall
+from warren.session.streaming.working import Working
+from warren.session.wake import Wake
+from warren.vhost.errand import Pending, step
+from warren.wire.streams import commands
+from warren.wire.streams.codes import Code, FrameTooLarge, Malformed
+from warren.wire.streams.commands import Command, decode
+from warren.wire.streams.frames import StreamFrameReader
+from warren.wire.streams.publishing import decode_publish
+
+_WORK_MAX = limits.WORK_PER_TURN_MAX
+_PUBLISH = b"\x00\x02"
+_HEARTBEAT = commands.Heartbeat().encode()
+
+
+class State(Enum):
+    """How far it is."""
+
+    GREETING = "starting"
+    OPEN = "running"
+    CLOSING = "closing"
+    FINISHED = "closed"
+
+
+class StreamConnection:
+    """The protocol of one stream client, below the waterline."""
+
+    __slots__ = (
+        "_asked_at", "_closing_deadline", "_deadline", "_errand", "_greeting", "_hall", "_heartbeat",
+        "_is_alarmed", "_is_waiting_for_disk", "_now", "_reader", "_silence_excused", "_wake", "_work",
+        "changes", "connected_at", "has_more", "octets_received", "outbox", "peer", "state", "working",
+    )  # fmt: skip
+
+    def __init__(self, hall: Hall, peer: Peer, wake: Wake, now: int) -> None:
+        self.peer = peer
+        self.outbox = Outbox(wake)
+        self.state = State.GREETING
+        self.connected_at = now
+        # As in session.connection.Connection.
+        self.changes = 0
+        self.has_more = False
+        self.octets_received = 0
+        # What it does, once it is open.
+        self.working: Working | None = None
+        self._hall = hall
+        self._wake = wake
+        self._now = now
+        self._work = 0
+        self._reader = StreamFrameReader(limits.STREAM_FRAME_SIZE_HANDSHAKE)
+        self._greeting = Greeting(hall.server.gate, peer, hall.settings)
+        self._deadline = now + hall.settings.timeout_ms
+        self._closing_deadline: int | None = None
+        # A command that waits for an answer of ours, and since when.
+        self._errand: Coroutine[Pending, None, None] | None = None
+        self._asked_at = 0
+        self._heartbeat: Heartbeat | None = None
+        self._silence_excused = 0
+        self._is_alarmed = bool(hall.server.blocked_reason)
+        self._is_waiting_for_disk = False
+
+    @property
+    def is_open(self) -> bool:
+        """True once the handshake is complete."""
+        return self.state is State.OPEN
+
+    @property
+    def is_finished(self) -> bool:
+        """True when all that is left is to write what `take_output` gives and close the socket."""
+        return self.state is State.FINISHED
+
+    @property
+    def is_reading_paused(self) -> bool:
+        """True while nothing more may be read from this client."""
+        return self._errand is not None or self._is_held
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether a publisher has to wait."""
+        working = self.working
+        if working is None or not len(working.publishers):
+            return False
+        if self._is_alarmed or working.publishers.unconfirmed >= limits.STREAM_UNCONFIRMED_MAX:
+            return True
+        credit = working.domain.credit
+        if not credit.is_spent:
+            return False
+        if not self._is_waiting_for_disk:
+            self._is_waiting_for_disk = True
+            credit.wait(self._go_on_waiting)
+        return True
+
+    def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
+        """Obey the octets of one read; raises nothing. See `has_more`."""
+        self.octets_received += len(data)
+        self._now = now
+        if self.state is State.FINISHED:
+            return
+        self._reader.feed(data)
+        if not self.has_more and self._errand is None:
+            self._obey(work)
+
+    def go_on(self, now: int, work: int = _WORK_MAX) -> None:
+        """Obey another turn's work of what was read already: call it while `has_more`."""
+        self._now = now
+        self.has_more = False
+        if self._errand is None:
+            self._obey(work)
+
+    def take_output(self) -> list[Buffer]:
+        """What is to be written now, in order."""
+        return self.outbox.take()
+
+    def pause_output(self) -> None:
+        """The socket takes nothing more."""
+        self.outbox.is_paused = True
+
+    def resume_output(self, now: int) -> None:
+        """The socket takes more again."""
+        self.outbox.is_paused = False
+        self.output_written(now)
+
+    def output_written(self, now: int) -> None:
+        """There is room in the outbox: let the subscriptions that it held back go on."""
+        self._now = now
+        if self.outbox.is_holding_back():
+            for held in self.outbox.take_held_back():
+                held.resume()  # type: ignore[attr-defined]
+        if self._is_held_no_more():
+            self._resume_later()
+
+    def deadline(self) -> int | None:
+        """When `expire` wants to be called (ms); None when it need not be."""
+        if self.state is State.GREETING:
+            return None if self._errand is not None else self._deadline
+        if self._closing_deadline is not None:
+            return self._closing_deadline
+        beat = self._heartbeat.deadline() if self._heartbeat is not None else None
+        ends = self.working.expires_at if self.working is not None else None
+        return min((due for due in (beat, ends) if due is not None), default=None)
+
+    def expire(self, now: int) -> None:
+        """A deadline has passed: heartbeats, hung handshakes and closes, tokens that end."""
+        self._now = now
+        if self.state is State.GREETING or self._closing_deadline is not None:
+            due = self.deadline()
+            if due is not None and now >= due:
+                self._finish()
+            return
+        working = self.working
+        if working is not None and working.expires_at is not None and now >= working.expires_at:
+            self.close(Code.AUTHENTICATION_FAILURE, "the token has expired")
+            return
+        self._beat(now)
+
+    def lost(self, now: int) -> None:
+        """The socket is gone."""
+        self._now = now
+        self._finish()
+
+    def close(self, code: Code, reason: str) -> None:
+        """Ask the client to go."""
+        if self.state is not State.OPEN:
+            self._finish()
+            return
+        self.outbox.raw(commands.Close(code, reason).encode(1))
+        self._leave()
+        self.state = State.CLOSING
+        self._closing_deadline = self._now + limits.CLOSING_MS
+        self.changes += 1
+
+    @property
+    def user(self) -> str:
+        """Whose it is, once it is open."""
+        return self.working.user if self.working is not None else ""
+
+    @property
+    def vhost(self) -> str:
+        """The name of the virtual host that it works in."""
+        return self._greeting.vhost
+
+    def dismiss(self, reason: str) -> None:
+        """Ask it to go: an operator, a limit or a shutdown wants it."""
+        self.close(Code.OK, reason)
+        self._wake.output_ready()
+
+    def block(self, reason: str) -> None:
+        """Read no more if it publishes, for `reason`; an empty one lets it go on."""
+        self._is_alarmed = bool(reason)
+        self.changes += 1
+        self._wake.output_ready()
+        if not reason:
+            self._resume_later()
+
+    # --- private -------------------------------------------------------------------------------
+
+    def _obey(self, work: int) -> None:
+        """Obey the whole frames that were fed, as many as a turn may take."""
+        self._work = work
+        try:
+            while self.state is not State.FINISHED and self._errand is None and not self._is_held:
+                if self._work <= 0:
+                    self.has_more = self._reader.has_more
+                    break
+                frame = self._reader.next()
+                if frame is None:
+                    break
+                self._work -= 1
+                self._obey_frame(frame)
+        except FrameTooLarge:
+            self._refuse(Code.FRAME_TOO_LARGE, "frame too large")
+        except Malformed:
+            self._refuse(Code.UNKNOWN_FRAME, "unknown frame")
+        except Exception as error:
+            self._hall.server.report(
+                f"unexpected {type(error).__name__} in stream connection {self.peer.name}"
+            )
+            self._refuse(Code.INTERNAL_ERROR, "internal error")
+        self.changes += 1
+
+    def _obey_frame(self, frame: bytes) -> None:
+        working = self.working
+        if self.state is State.OPEN and working is not None:
+            working.domain.vhost.now = self._now
+            if frame.startswith(_PUBLISH):
+                publication = decode_publish(frame)
+                self._work -= len(publication.entries)
+                working.publishers.publish(publication)
+                return
+        command, correlation = decode(frame)
+        if self.state is State.CLOSING:
+            self._obey_closing(command)
+        elif isinstance(command, commands.Close) and self.state is State.OPEN:
+            self.outbox.raw(commands.encode_answer(command.key, correlation, Code.OK))
+            self._finish()
+        elif working is None or not working.obey_at_once(command, correlation):
+            self._asked_at = self._now
+            self._errand = self._run(command, correlation)
+            self._step()
+
+    def _obey_closing(self, command: Command) -> None:
+        """We have asked it to go: only that it goes is of interest."""
+        if isinstance(command, commands.Close):
+            self._finish()
+
+    async def _run(self, command: Command, correlation: int) -> None:
+        """Obey `command`, and answer it."""
+        if self.working is not None:
+            await self.working.obey(command, correlation)
+            return
+        answer = await self._greeting.handle(command, correlation)
+        if answer:
+            self.outbox.raw(answer)
+        if self._greeting.phase is Phase.REFUSED:
+            self._finish()
+        elif self._greeting.phase is Phase.DONE:
+            self._open()
+
+    def _step(self) -> None:
+        """Go on with the errand; what it raises ends the connection where it was begun."""
+        errand, self._errand = self._errand, None
+        assert errand is not None
+        pending = step(errand)
+        if pending is not None:
+            self._errand = errand
+            pending.add_done_callback(lambda _: self._hall.server.later(self._step_later))
+        elif self.state is State.GREETING:
+            # What we took for it is not the client's time.
+            self._deadline += self._now - self._asked_at
+
+    def _step_later(self, now: int) -> None:
+        self._now = now
+        if self._errand is None:
+            return
+        try:
+            self._step()
+        except Malformed:
+            self._refuse(Code.UNKNOWN_FRAME, "unknown frame")
+        except Exception as error:
+            self._hall.server.report(
+                f"unexpected {type(error).__name__} in stream connection {self.peer.name}"
+            )
+            self._refuse(Code.INTERNAL_ERROR, "internal error")
+        if self._errand is None and self.state is not State.FINISHED:
+            self.go_on(now)
+        self.changes += 1
+        self._wake.output_ready()
+
+    def _open(self) -> None:
+        """The handshake is complete."""
+        greeting = self._greeting
+        domain = self._hall.server.domains.get(greeting.vhost)
+        assert greeting.account is not None
+        if domain is None:
+            self._finish()
+            return
+        self.working = Working(self._hall, domain, greeting, self.outbox)
+        self._reader.size_max = greeting.frame_size_max
+        self._heartbeat = Heartbeat(greeting.heartbeat_s, self._now)
+        self.state = State.OPEN
+        self._hall.server.entered(self)
+
+    def _refuse(self, code: Code, reason: str) -> None:
+        """Its frames make no sense any more: tell it so, if it is open, and look at no other."""
+        self._errand = None
+        if self.state is State.OPEN:
+            self.close(code, reason)
+            self._closing_deadline = self._now + limits.BROKEN_CLOSING_MS
+        else:
+            self._finish()
+
+    def _beat(self, now: int) -> None:
+        heartbeat = self._heartbeat
+        if heartbeat is None:
+            return
+        if self.is_reading_paused:
+            # Its silence is ours.
+            self._silence_excused += 1
+        pulse = heartbeat.due(now, self.octets_received + self._silence_excused, self.outbox.total)
+        if pulse is Pulse.SEND:
+            self.outbox.raw(_HEARTBEAT)
+        elif pulse is Pulse.DEAD:
+            self._hall.server.report(f"missed heartbeats from stream connection {self.peer.name}")
+            self._finish()
+
+    def _is_held_no_more(self) -> bool:
+        return self._errand is None and self._reader.has_more and not self._is_held
+
+    def _go_on_waiting(self, now: int) -> None:
+        """The disk takes more again."""
+        self._is_waiting_for_disk = False
+        self._resume(now)
+
+    def _resume_later(self) -> None:
+        self._hall.server.later(self._resume)
+
+    def _resume(self, now: int) -> None:
+        """What was held goes on, as far as it may."""
+        self._now = now
+        if self.state is State.OPEN and self._errand is None and not self.has_more:
+            self.go_on(now)
+        self.changes += 1
+        self._wake.output_ready()
+
+    def _leave(self) -> None:
+        """Leave nothing of this connection behind."""
+        if self.state is State.OPEN:
+            working = self.working
+            assert working is not None
+            working.close()
+            self._hall.server.left(self)
+
+    def _finish(self) -> None:
+        self._leave()
+        self._errand = None
+        self._heartbeat = None
+        self._closing_deadline = None
+        self.state = State.FINISHED
+        self.changes += 1

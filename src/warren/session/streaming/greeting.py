@@ -1,0 +1,147 @@
+"""The handshake of a stream connection: peer properties, SASL, tune, open (RabbitMQ 3.10.8, measured).
+
+    AWAIT_PROPERTIES ─▶ AWAIT_SASL ─▶ AWAIT_TUNE ─▶ AWAIT_OPEN ─▶ OPEN
+
+A client that is refused is told a code, and then the socket is closed. One whose frames make no sense, or
+come out of order, is told nothing.
+"""
+
+import platform
+from dataclasses import dataclass, field
+from enum import Enum
+
+from warren import __version__, limits
+from warren.errors import AmqpError, LoginRefused
+from warren.metadata.users import User
+from warren.session.gate import Gate
+from warren.session.greeting import PRODUCT
+from warren.session.peer import Peer
+from warren.wire.streams import commands
+from warren.wire.streams.codes import Code, Key, Malformed
+from warren.wire.streams.commands import Command, encode_answer
+
+# Clients choose by it what they ask for: docs/decisions/0118-the-stream-port-says-3-13.md.
+COMPATIBLE_VERSION = "3.13.7"
+
+_PROTOCOL = "stream"
+
+
+class Phase(Enum):
+    """What is awaited."""
+
+    PROPERTIES = "properties"
+    SASL = "sasl"
+    TUNE = "tune"
+    OPEN = "open"
+    DONE = "done"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSettings:
+    """What is proposed to clients of the stream protocol, and where they are told to connect to."""
+
+    cluster_name: str
+    frame_size_max: int = limits.STREAM_FRAME_SIZE_MAX
+    heartbeat_s: int = limits.HEARTBEAT_S
+    timeout_ms: int = limits.HANDSHAKE_MS
+    # Empty, and 0, for where the client has reached us.
+    advertised_host: str = ""
+    advertised_port: int = 0
+
+    def place(self, peer: Peer) -> tuple[str, int]:
+        """Where clients like `peer` reach this broker."""
+        return self.advertised_host or peer.server_host, self.advertised_port or peer.server_port
+
+
+@dataclass(slots=True)
+class Greeting:
+    """One client's way in; its fields are the result once `phase` is DONE."""
+
+    gate: Gate
+    peer: Peer
+    settings: StreamSettings
+    phase: Phase = Phase.PROPERTIES
+    account: User | None = None
+    mechanism: str = ""
+    vhost: str = ""
+    frame_size_max: int = 0
+    heartbeat_s: int = 0
+    client_properties: dict[str, str] = field(default_factory=dict)
+
+    async def handle(self, command: Command, correlation: int) -> bytes:
+        """The answer to `command`; Malformed if it is none that is awaited."""
+        match command:
+            case commands.PeerProperties() if self.phase is Phase.PROPERTIES:
+                self.client_properties = command.properties
+                self.phase = Phase.SASL
+                properties = self._server_properties()
+                return commands.PeerPropertiesAnswer(Code.OK, properties).encode(correlation)
+            case commands.SaslHandshake() if self.phase in (Phase.PROPERTIES, Phase.SASL):
+                self.phase = Phase.SASL
+                mechanisms = self.gate.mechanisms(self.peer)
+                return commands.SaslHandshakeAnswer(Code.OK, mechanisms).encode(correlation)
+            case commands.SaslAuthenticate() if self.phase is Phase.SASL:
+                return await self._authenticate(command, correlation)
+            case commands.Tune() | commands.TuneAnswer() if self.phase is Phase.TUNE:
+                return self._tune(command.frame_size_max, command.heartbeat_s)
+            case commands.Open() if self.phase is Phase.OPEN:
+                return self._open(command, correlation)
+            case commands.Heartbeat():
+                return b""
+        raise Malformed(f"{type(command).__name__} while {self.phase.value} is awaited")
+
+    def _server_properties(self) -> dict[str, str]:
+        return {
+            "cluster_name": self.settings.cluster_name,
+            "copyright": "Copyright (c) the Warren contributors",
+            "information": "Licensed under the Apache License 2.0",
+            "platform": f"Python {platform.python_version()}",
+            "product": PRODUCT,
+            "version": COMPATIBLE_VERSION,
+            "warren": __version__,
+        }
+
+    async def _authenticate(self, command: commands.SaslAuthenticate, correlation: int) -> bytes:
+        code = Code.OK
+        if command.mechanism not in self.gate.mechanisms(self.peer):
+            code = Code.SASL_MECHANISM_NOT_SUPPORTED
+        else:
+            try:
+                self.account = await self.gate.authenticate(
+                    command.mechanism, command.response, self.peer, protocol=_PROTOCOL
+                )
+            except LoginRefused:
+                code = Code.AUTHENTICATION_FAILURE
+            except AmqpError:
+                code = Code.SASL_ERROR
+        answer = encode_answer(Key.SASL_AUTHENTICATE, correlation, code)
+        if code is not Code.OK:
+            self.phase = Phase.REFUSED
+            return answer
+        self.mechanism = command.mechanism
+        self.phase = Phase.TUNE
+        return answer + commands.Tune(self.settings.frame_size_max, self.settings.heartbeat_s).encode()
+
+    def _tune(self, frame_size_max: int, heartbeat_s: int) -> bytes:
+        # 0 is no limit, and ours stands.
+        limit = self.settings.frame_size_max
+        self.frame_size_max = (
+            min(frame_size_max, limit) if frame_size_max and limit else frame_size_max or limit
+        )
+        self.heartbeat_s = heartbeat_s
+        self.phase = Phase.OPEN
+        return b""
+
+    def _open(self, command: commands.Open, correlation: int) -> bytes:
+        assert self.account is not None
+        try:
+            self.gate.admit(self.account, command.vhost, self.peer)
+        except AmqpError:
+            self.phase = Phase.REFUSED
+            return encode_answer(Key.OPEN, correlation, Code.VHOST_ACCESS_FAILURE)
+        self.vhost = command.vhost
+        self.phase = Phase.DONE
+        host, port = self.settings.place(self.peer)
+        properties = {"advertised_host": host, "advertised_port": str(port)}
+        return commands.OpenAnswer(Code.OK, properties).encode(correlation)

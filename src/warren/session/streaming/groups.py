@@ -1,0 +1,84 @@
+"""Groups of subscriptions of which one is active: single active consumers, by stream and name.
+
+    new ─ first of its group ─▶ ACTIVE ─ another is to be ─▶ leaving ─ it has answered ─▶ the other is ACTIVE
+
+The partitions of a super stream are spread: of the consumers of one partition, that one is active whose place
+is the number of the partition, modulo their number.
+"""
+
+from typing import Protocol
+
+
+class Member(Protocol):
+    """A subscription that takes part in a group."""
+
+    def activate(self) -> None:
+        """It is the active one: ask the client where to begin."""
+
+    def retire(self) -> None:
+        """It is active no more: ask the client to say when it has stopped."""
+
+
+class _Group:
+    """The members in order of arrival, which is active, and whether that one is leaving."""
+
+    __slots__ = ("active", "is_leaving", "members", "partition")
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.members: list[Member] = []
+        self.active: Member | None = None
+        self.is_leaving = False
+
+    @property
+    def chosen(self) -> Member:
+        """Who is to be active: for a stream of its own, who came first."""
+        return self.members[self.partition % len(self.members) if self.partition >= 0 else 0]
+
+
+GroupKey = tuple[str, str, str]
+
+
+class Groups:
+    """All groups, by virtual host, stream and name."""
+
+    __slots__ = ("_groups",)
+
+    def __init__(self) -> None:
+        self._groups: dict[GroupKey, _Group] = {}
+
+    def join(self, key: GroupKey, member: Member, partition: int) -> None:
+        """`member` takes part; `partition` is that of a super stream, or -1."""
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group(partition)
+        group.members.append(member)
+        self._settle(group)
+
+    def leave(self, key: GroupKey, member: Member) -> None:
+        """`member` is gone."""
+        group = self._groups[key]
+        group.members.remove(member)
+        if not group.members:
+            del self._groups[key]
+            return
+        if group.active is member:
+            group.active = None
+            group.is_leaving = False
+        self._settle(group)
+
+    def retired(self, key: GroupKey, member: Member) -> None:
+        """`member` has said that it has stopped."""
+        group = self._groups.get(key)
+        if group is not None and group.active is member and group.is_leaving:
+            group.active = None
+            group.is_leaving = False
+            self._settle(group)
+
+    def _settle(self, group: _Group) -> None:
+        if group.active is None:
+            group.active = group.chosen
+            group.active.activate()
+        elif group.active is not group.chosen and not group.is_leaving:
+            group.is_leaving = True
+            group.active.retire()

@@ -1,0 +1,68 @@
+"""What all stream connections of one broker share."""
+
+from collections import OrderedDict
+
+from warren import limits
+from warren.model.message import ADDRESSED, FROM_STREAM, UNWRAPPED
+from warren.session.server import Server
+from warren.session.streaming.greeting import StreamSettings
+from warren.session.streaming.groups import Groups
+from warren.store.streams.chunk import Chunk, Shape
+from warren.wire.amqp1 import data_head
+from warren.wire.properties import BasicProperties
+from warren.wire.streams.conversion import write_head
+
+
+class Hall:
+    """Settings, groups of consumers, and chunks that several read at the same time."""
+
+    __slots__ = ("_encoded", "groups", "server", "settings")
+
+    def __init__(self, server: Server, settings: StreamSettings) -> None:
+        self.server = server
+        self.settings = settings
+        # Who is the active consumer.
+        self.groups = Groups()
+        # Entries of chunks, the eldest use first.
+        self._encoded: OrderedDict[Chunk, bytes] = OrderedDict()
+
+    def entries(self, chunk: Chunk) -> bytes:
+        """All messages of `chunk` as they are delivered."""
+        octets = self._encoded.get(chunk)
+        if octets is None:
+            octets = self._encoded[chunk] = encode_entries(chunk)
+            if len(self._encoded) > limits.STREAM_ENCODED_CHUNKS_MAX:
+                self._encoded.popitem(last=False)
+        else:
+            self._encoded.move_to_end(chunk)
+        return octets
+
+
+def encode_entries(chunk: Chunk) -> bytes:
+    """Each message of `chunk` as AMQP 1.0, with its size in front."""
+    heads = [_head_of(shape) for shape in chunk.shapes]
+    parts: list[bytes] = []
+    for place in range(chunk.count):
+        number = chunk.shape_at(place)
+        head = heads[number]
+        body = chunk.content(place)[:-1]
+        if not chunk.shapes[number].flags & UNWRAPPED:
+            head += data_head(len(body))
+        parts += ((len(head) + len(body)).to_bytes(4, "big"), head, body)
+    return b"".join(parts)
+
+
+def _head_of(shape: Shape) -> bytes:
+    """What stands before the body of messages of `shape`."""
+    properties = BasicProperties.decode_list(shape.property_list)
+    is_kept = bool(shape.flags & FROM_STREAM)
+    if is_kept and not shape.flags & ADDRESSED:
+        return write_head(properties, None, None, is_kept=True)
+    size = shape.address[0]
+    exchange, key = shape.address[1 : 1 + size], shape.address[2 + size :]
+    return write_head(
+        properties,
+        exchange.decode("utf-8", "surrogateescape"),
+        key.decode("utf-8", "surrogateescape"),
+        is_kept=is_kept,
+    )

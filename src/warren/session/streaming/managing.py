@@ -1,0 +1,165 @@
+"""What a stream connection does to streams as a whole: make, delete, find; every refusal becomes a code."""
+
+from collections.abc import Mapping
+
+from warren import limits
+from warren.errors import AccessRefused, AmqpError, InternalError, NotFound, ResourceError
+from warren.metadata.records import BindingRecord
+from warren.model.message import BODY_END, NO_PROPERTIES, encode_address, new_message
+from warren.model.names import stripped
+from warren.queues.stream import StreamQueue
+from warren.session.domain import Domain
+from warren.vhost.requester import Requester
+from warren.wire import methods
+from warren.wire.streams.codes import Code
+from warren.wire.table import Table
+
+_ORDER = "x-stream-partition-order"
+_SUPER = "x-super-stream"
+# Those of Create, and the arguments of a queue that they are; all others RabbitMQ does not look at.
+_TEXTS = {"max-age": "x-max-age", "queue-leader-locator": "x-queue-leader-locator"}
+_NUMBERS = {
+    "max-length-bytes": "x-max-length-bytes",
+    "stream-max-segment-size-bytes": "x-stream-max-segment-size-bytes",
+    "initial-cluster-size": "x-initial-cluster-size",
+}
+
+
+class Refused(Exception):
+    """A command that was not obeyed, and the code that says why."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def code_of(error: AmqpError) -> Code:
+    """The code of the stream protocol that is nearest to `error`."""
+    if isinstance(error, AccessRefused):
+        return Code.ACCESS_REFUSED
+    if isinstance(error, NotFound):
+        return Code.STREAM_DOES_NOT_EXIST
+    if isinstance(error, InternalError | ResourceError):
+        return Code.INTERNAL_ERROR
+    return Code.PRECONDITION_FAILED
+
+
+class Managing:
+    """The streams of a virtual host, for one connection."""
+
+    __slots__ = ("_domain", "_requester")
+
+    def __init__(self, domain: Domain, requester: Requester) -> None:
+        self._domain = domain
+        self._requester = requester
+
+    def find(self, name: str) -> StreamQueue:
+        """The stream `name`; Refused if there is none."""
+        queue = self._domain.vhost.queues.get(name)
+        if not isinstance(queue, StreamQueue):
+            raise Refused(Code.STREAM_DOES_NOT_EXIST)
+        return queue
+
+    async def create(self, name: str, arguments: Mapping[str, str]) -> None:
+        """Make the stream `name`; Refused if there is one, or it may not be made."""
+        name = stripped(name)
+        if not name or len(name.encode("utf-8", "surrogateescape")) > limits.NAME_SIZE_MAX:
+            raise Refused(Code.PRECONDITION_FAILED)
+        method = methods.QueueDeclare(queue=name, durable=True, arguments=queue_arguments(arguments))
+        is_there = name in self._domain.vhost.queues
+        try:
+            await self._domain.declaring.declare_queue(self._requester, method)
+        except AccessRefused:
+            # For a reserved name, too, which is another code.
+            raise Refused(
+                Code.PRECONDITION_FAILED if name.startswith("amq.") else Code.ACCESS_REFUSED
+            ) from None
+        if is_there:
+            raise Refused(Code.STREAM_ALREADY_EXISTS)
+
+    async def delete(self, name: str) -> None:
+        """Delete the stream `name`."""
+        name = stripped(name)
+        self._domain.declaring.configurable_queue(self._requester, name)
+        self.find(name)
+        await self._domain.declaring.delete_queue(self._requester, methods.QueueDelete(queue=name))
+
+    def route(self, routing_key: str, super_stream: str) -> tuple[str, ...]:
+        """The streams that a message with `routing_key` to `super_stream` goes to."""
+        vhost = self._domain.vhost
+        if not super_stream or super_stream not in vhost.router.exchanges:
+            raise Refused(Code.STREAM_DOES_NOT_EXIST)
+        try:
+            address = encode_address(super_stream, routing_key)
+        except ValueError:
+            raise Refused(Code.PRECONDITION_FAILED) from None
+        message = new_message(address, NO_PROPERTIES, BODY_END, vhost.now)
+        found = vhost.router.route(address, message)
+        return tuple(queue.name for queue in found if isinstance(queue, StreamQueue))
+
+    def partitions(self, super_stream: str) -> tuple[str, ...]:
+        """The streams of `super_stream`, in their order."""
+        vhost = self._domain.metadata.vhost(self._domain.vhost.name)
+        if vhost is None or not super_stream or super_stream not in vhost.topology.exchanges:
+            raise Refused(Code.STREAM_DOES_NOT_EXIST)
+        bound = [one for one in vhost.topology.bindings_from(super_stream) if one.is_to_queue]
+        return tuple(dict.fromkeys(binding.destination for binding in sorted(bound, key=_order)))
+
+    async def create_super(
+        self, name: str, partitions: tuple[str, ...], keys: tuple[str, ...], arguments: Mapping[str, str]
+    ) -> None:
+        """Make the streams `partitions`, and the exchange `name` that leads to each by its key."""
+        is_odd = len(partitions) != len(keys) or len(set(partitions)) != len(partitions)
+        if not name or is_odd or not 0 < len(partitions) <= limits.STREAM_NAMES_MAX:
+            raise Refused(Code.PRECONDITION_FAILED)
+        taken = self._domain.vhost.queues.keys() & set(partitions)
+        if taken or name in self._domain.vhost.router.exchanges:
+            raise Refused(Code.STREAM_ALREADY_EXISTS)
+        made: list[str] = []
+        try:
+            exchange = methods.ExchangeDeclare(
+                exchange=name, type="direct", durable=True, arguments={_SUPER: True}
+            )
+            await self._domain.wiring.declare_exchange(self._requester, exchange)
+            for number, (partition, key) in enumerate(zip(partitions, keys, strict=True)):
+                await self.create(partition, arguments)
+                made.append(partition)
+                bind = methods.QueueBind(
+                    queue=partition, exchange=name, routing_key=key, arguments={_ORDER: number}
+                )
+                await self._domain.wiring.bind_queue(self._requester, bind)
+        except (AmqpError, Refused):
+            await self._remove(name, made)
+            raise
+
+    async def delete_super(self, name: str) -> None:
+        """Delete the exchange `name` and the streams that it leads to."""
+        partitions = self.partitions(name)
+        for partition in partitions:
+            self._domain.declaring.configurable_queue(self._requester, partition)
+            self.find(partition)
+        await self._remove(name, list(partitions))
+
+    async def _remove(self, name: str, partitions: list[str]) -> None:
+        if name in self._domain.vhost.router.exchanges:
+            await self._domain.wiring.delete_exchange(self._requester, methods.ExchangeDelete(exchange=name))
+        for partition in partitions:
+            await self.delete(partition)
+
+
+def queue_arguments(arguments: Mapping[str, str]) -> Table:
+    """The arguments of the queue that a stream with `arguments` is; Refused for one that makes no sense."""
+    found: Table = {"x-queue-type": "stream"}
+    for name, value in arguments.items():
+        if name in _TEXTS:
+            found[_TEXTS[name]] = value
+        elif name in _NUMBERS:
+            if not (value.isascii() and value.isdigit()) or len(value) > 18:
+                raise Refused(Code.PRECONDITION_FAILED)
+            found[_NUMBERS[name]] = int(value)
+    return found
+
+
+def _order(binding: BindingRecord) -> int:
+    order = binding.arguments.get(_ORDER, 0)
+    return order if isinstance(order, int) else 0

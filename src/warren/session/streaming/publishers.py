@@ -1,0 +1,170 @@
+"""The publishing half of a stream connection: publishers by the number that the client gave them."""
+
+from warren.limits import STREAM_REFERENCE_SIZE_MAX
+from warren.model.message import (
+    ADDRESSED,
+    BODY_END,
+    FROM_STREAM,
+    HAS_EXPIRATION,
+    HAS_HEADERS,
+    UNWRAPPED,
+    Message,
+    encode_address,
+    new_message,
+)
+from warren.queues.stream import StreamQueue
+from warren.session.outbox import Outbox
+from warren.session.streaming.confirming import Confirming
+from warren.vhost.vhost import VirtualHost
+from warren.wire.streams.codes import Code, Malformed
+from warren.wire.streams.commands import PublishError
+from warren.wire.streams.conversion import Converter, Head
+from warren.wire.streams.fields import Failure
+from warren.wire.streams.publishing import Batch, Publication
+
+
+class Publishers:
+    """The publishers of one connection."""
+
+    __slots__ = ("_converter", "_outbox", "_publishers", "_vhost", "unconfirmed")
+
+    def __init__(self, vhost: VirtualHost, outbox: Outbox) -> None:
+        self._vhost = vhost
+        self._outbox = outbox
+        self._converter = Converter()
+        self._publishers: dict[int, _Publisher] = {}
+        # How many messages have no answer yet.
+        self.unconfirmed = 0
+
+    def __len__(self) -> int:
+        return len(self._publishers)
+
+    def declare(self, number: int, reference: str, stream: StreamQueue) -> Code:
+        """Let messages come for `stream`; with a `reference`, none of them twice."""
+        if len(reference.encode("utf-8", "surrogateescape")) > STREAM_REFERENCE_SIZE_MAX:
+            return Code.PRECONDITION_FAILED
+        is_taken = number in self._publishers or any(
+            reference and known.reference == reference and known.stream is stream
+            for known in self._publishers.values()
+        )
+        if is_taken:
+            return Code.PRECONDITION_FAILED
+        confirming = Confirming(self._outbox, number, self._settled)
+        self._publishers[number] = _Publisher(stream, reference, confirming)
+        return Code.OK
+
+    def delete(self, number: int) -> Code:
+        """Forget a publisher."""
+        return Code.OK if self._publishers.pop(number, None) else Code.PUBLISHER_DOES_NOT_EXIST
+
+    def forget_deleted(self) -> set[str]:
+        """Forget the publishers of streams that are gone; answers the names of these."""
+        gone = {number for number, one in self._publishers.items() if one.stream.is_deleted}
+        return {self._publishers.pop(number).stream.name for number in gone}
+
+    def publish(self, publication: Publication) -> None:
+        """Keep what was published."""
+        publisher = self._publishers.get(publication.publisher)
+        if publisher is None or publisher.stream.is_deleted:
+            code = Code.PUBLISHER_DOES_NOT_EXIST
+            failures = tuple(Failure(sequence, code) for sequence, _ in publication.entries)
+            if failures:
+                self._outbox.raw(PublishError(publication.publisher, failures).encode())
+            return
+        for sequence, entry in publication.entries:
+            if isinstance(entry, Batch):
+                self._publish_batch(publisher, sequence, entry)
+            else:
+                self.unconfirmed += 1
+                publisher.publish(self._message(publisher, entry), sequence)
+
+    def _publish_batch(self, publisher: "_Publisher", sequence: int, batch: Batch) -> None:
+        """One after the other; the sequence counts from the last of them on."""
+        if not batch.is_readable:
+            publisher.confirming.fail(sequence, Code.PRECONDITION_FAILED)
+            return
+        try:
+            messages = batch.messages()
+        except Malformed:
+            publisher.confirming.fail(sequence, Code.PRECONDITION_FAILED)
+            return
+        if not messages:
+            publisher.confirming.fail(sequence, Code.PRECONDITION_FAILED)
+            return
+        self.unconfirmed += 1
+        publisher.publish_all([self._message(publisher, message) for message in messages], sequence)
+
+    def _message(self, publisher: "_Publisher", octets: bytes) -> Message:
+        head, begin, end, is_data = self._converter.take_apart(octets)
+        property_list, address, flags = publisher.known(head, is_data=is_data)
+        message = new_message(address, property_list, octets[begin:end] + BODY_END, self._vhost.now)
+        message.flags = flags
+        message.priority = head.priority
+        return message
+
+    def _settled(self, count: int) -> None:
+        self.unconfirmed -= count
+
+
+class _Publisher:
+    """One publisher: its stream, and by which reference none of its messages come twice."""
+
+    __slots__ = ("_address", "_known", "_shape", "confirming", "reference", "stream")
+
+    def __init__(self, stream: StreamQueue, reference: str, confirming: Confirming) -> None:
+        self.stream = stream
+        self.reference = reference
+        self.confirming = confirming
+        self._address = encode_address("", stream.name)
+        # Of the head that came last: messages that are alike share what they have in common.
+        self._known: Head | None = None
+        self._shape: tuple[bytes, bytes, int] = (b"", b"", 0)
+
+    def publish(self, message: Message, sequence: int) -> None:
+        """Keep `message`, unless it came before."""
+        number = self.confirming.next(sequence)
+        if self.reference:
+            self.stream.publish_as(message, self.reference, sequence)
+            self.stream.confirm(self.confirming, number)
+        else:
+            self.stream.publish(message, self.confirming, number)
+
+    def publish_all(self, messages: list[Message], sequence: int) -> None:
+        """Keep `messages`, which have one sequence together, unless they came before.
+
+        It is kept with the last of them: if not all are safe after a crash, all may come again.
+        """
+        number = self.confirming.next(sequence)
+        stream = self.stream
+        last = stream.producer_sequence(self.reference) if self.reference else None
+        if last is None or sequence > last:
+            *others, final = messages
+            for message in others:
+                stream.publish(message, None, 0)
+            if self.reference:
+                stream.publish_as(final, self.reference, sequence)
+            else:
+                stream.publish(final, None, 0)
+        stream.confirm(self.confirming, number)
+
+    def known(self, head: Head, *, is_data: bool) -> tuple[bytes, bytes, int]:
+        """Property list, address and flags of messages with `head`."""
+        _, _, flags = self._shape
+        if head is not self._known or is_data == bool(flags & UNWRAPPED):
+            self._known = head
+            self._shape = self._made(head, is_data=is_data)
+        return self._shape
+
+    def _made(self, head: Head, *, is_data: bool) -> tuple[bytes, bytes, int]:
+        flags = FROM_STREAM
+        if not is_data:
+            flags |= UNWRAPPED
+        if head.has_headers:
+            flags |= HAS_HEADERS
+        if head.has_expiration:
+            flags |= HAS_EXPIRATION
+        address = self._address
+        if head.exchange is not None and head.routing_key is not None:
+            flags |= ADDRESSED
+            address = encode_address(head.exchange, head.routing_key)
+        return head.property_list, address, flags

@@ -1,0 +1,198 @@
+"""The consuming half of a stream connection: subscriptions by the number that the client gave them.
+
+A chunk is sent for each credit, whole: a client that asked for an offset within it passes over the rest.
+"""
+
+from collections.abc import Callable
+
+from warren.limits import STREAM_CREDIT_MAX
+from warren.queues.stream import StreamQueue
+from warren.session.outbox import Outbox
+from warren.session.streaming.groups import GroupKey, Member
+from warren.session.streaming.hall import Hall
+from warren.wire.streams.codes import Code, OffsetType
+from warren.wire.streams.commands import ConsumerUpdate, Subscribe
+from warren.wire.streams.delivery import Delivered, deliver_head
+from warren.wire.streams.fields import Offset
+
+
+class Subscriptions:
+    """The subscriptions of one connection."""
+
+    __slots__ = ("_asked", "_correlation", "_hall", "_outbox", "_subscriptions")
+
+    def __init__(self, hall: Hall, outbox: Outbox) -> None:
+        self._hall = hall
+        self._outbox = outbox
+        self._subscriptions: dict[int, Subscription] = {}
+        # Which subscription we asked where to begin, by the number of the question.
+        self._asked: dict[int, Subscription] = {}
+        self._correlation = 0
+
+    def has(self, number: int) -> bool:
+        """Whether the client has given `number` to one."""
+        return number in self._subscriptions
+
+    def of(self, number: int) -> "Subscription":
+        """The one that the client gave `number` to."""
+        return self._subscriptions[number]
+
+    def subscribe(self, command: Subscribe, stream: StreamQueue) -> None:
+        """Make the subscription of `command`, whose number is free; it gets messages from `begin` on."""
+        subscription = Subscription(command, stream, self._hall, self._outbox)
+        self._subscriptions[command.subscription] = subscription
+
+    def begin(self, subscription: "Subscription", key: GroupKey | None, partition: int) -> None:
+        """Let it have messages, now or when it is the active one of the group `key`."""
+        if key is None:
+            subscription.start(subscription.offset)
+        else:
+            subscription.ask = self._ask
+            subscription.key = key
+            self._hall.groups.join(key, subscription, partition)
+
+    def unsubscribe(self, number: int) -> Code:
+        """Forget a subscription."""
+        subscription = self._subscriptions.pop(number, None)
+        if subscription is None:
+            return Code.SUBSCRIPTION_ID_DOES_NOT_EXIST
+        self._leave(subscription)
+        return Code.OK
+
+    def credit(self, number: int, credit: int) -> Code:
+        """The client takes `credit` chunks more."""
+        subscription = self._subscriptions.get(number)
+        if subscription is None:
+            return Code.SUBSCRIPTION_ID_DOES_NOT_EXIST
+        subscription.credit = min(subscription.credit + credit, STREAM_CREDIT_MAX)
+        if not subscription.is_active:
+            return Code.PRECONDITION_FAILED
+        subscription.resume()
+        return Code.OK
+
+    def updated(self, correlation: int, offset: Offset) -> None:
+        """The client has answered where a subscription begins, or that it has stopped."""
+        subscription = self._asked.pop(correlation, None)
+        if subscription is None or self._subscriptions.get(subscription.number) is not subscription:
+            return
+        assert subscription.key is not None
+        if subscription.is_wanted:
+            subscription.start(subscription.offset if offset.type is OffsetType.NONE else offset)
+        else:
+            self._hall.groups.retired(subscription.key, subscription)
+
+    def forget_deleted(self) -> set[str]:
+        """Forget the subscriptions of streams that are gone; answers the names of these."""
+        gone = [one for one in self._subscriptions.values() if one.stream.is_deleted]
+        for subscription in gone:
+            self.unsubscribe(subscription.number)
+        return {subscription.stream.name for subscription in gone}
+
+    def close(self) -> None:
+        """The connection is gone."""
+        for number in list(self._subscriptions):
+            self.unsubscribe(number)
+
+    def _leave(self, subscription: "Subscription") -> None:
+        subscription.stop()
+        if subscription.key is not None:
+            self._hall.groups.leave(subscription.key, subscription)
+
+    def _ask(self, subscription: "Subscription", *, is_active: bool) -> None:
+        self._correlation += 1
+        self._asked[self._correlation] = subscription
+        self._outbox.raw(ConsumerUpdate(subscription.number, int(is_active)).encode(self._correlation))
+
+
+class Subscription(Member):
+    """One subscription: how far it has come, and what the client takes."""
+
+    __slots__ = (
+        "_begin", "_hall", "_next", "_outbox", "ask", "credit", "is_active", "is_wanted", "key", "number",
+        "offset", "stream",
+    )  # fmt: skip
+
+    def __init__(self, command: Subscribe, stream: StreamQueue, hall: Hall, outbox: Outbox) -> None:
+        self.number = command.subscription
+        self.stream = stream
+        # Where the client wanted to begin.
+        self.offset = command.offset
+        self.credit = command.credit
+        # Whether it gets messages; and whether it is to, when it has said where to begin.
+        self.is_active = False
+        self.is_wanted = True
+        # Of its group, if it has one; and how the client is asked.
+        self.key: GroupKey | None = None
+        self.ask: Callable[..., None] = _nobody
+        self._hall = hall
+        self._outbox = outbox
+        # The next offset, and the first of its chunk, as far as that is known (else -1).
+        self._next = 0
+        self._begin = -1
+
+    def start(self, offset: Offset) -> None:
+        """Send what there is from `offset` on, and what comes."""
+        self._next = first_offset(self.stream, offset)
+        self._begin = -1
+        if not self.is_active:
+            self.is_active = True
+            self.stream.watch(self.resume)
+        self.resume()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        if self.is_active:
+            self.is_active = False
+            self.stream.unwatch(self.resume)
+
+    def activate(self) -> None:
+        """It is the active one of its group: the client says where to begin."""
+        self.is_wanted = True
+        self.ask(self, is_active=True)
+
+    def retire(self) -> None:
+        """Another one is to be: the client says when it has stopped."""
+        self.is_wanted = False
+        self.stop()
+        self.ask(self, is_active=False)
+
+    def resume(self) -> None:
+        """Send chunks while the client takes some, and there are some."""
+        outbox, log = self._outbox, self.stream.log
+        while self.is_active and self.credit and not self.stream.is_deleted and not self.stream.is_paused:
+            if outbox.is_full():
+                outbox.wait_for_room(self)
+                return
+            chunk = log.read(self._next, self._begin)
+            if chunk is None:
+                return
+            data = self._hall.entries(chunk)
+            delivered = Delivered(
+                subscription=self.number, first=chunk.first, time=chunk.time, epoch=log.number, messages=()
+            )
+            outbox.raw(deliver_head(delivered, chunk.count, data) + data)
+            self.credit -= 1
+            self.stream.count_delivered(chunk.count)
+            self._next = chunk.end
+            self._begin = -1
+
+
+def first_offset(stream: StreamQueue, offset: Offset) -> int:
+    """The first offset that `offset` means now."""
+    log = stream.log
+    match offset.type:
+        case OffsetType.FIRST | OffsetType.NONE:
+            return log.first
+        case OffsetType.LAST:
+            chunk = log.read(log.committed - 1) if log.committed else None
+            return log.committed if chunk is None else chunk.first
+        case OffsetType.NEXT:
+            return log.committed
+        case OffsetType.OFFSET:
+            return min(offset.value, log.committed)
+        case OffsetType.TIMESTAMP:
+            return log.offset_at(max(offset.value, 0))
+
+
+def _nobody(subscription: Subscription, *, is_active: bool) -> None:
+    """Before it takes part in a group."""

@@ -1,0 +1,225 @@
+"""One stage: the rows of one attempt at one partition of a batch, in a file that is whole or not there.
+
+    file │ "WRNSTG" │ version u16 │ salt, 8 octets │ size u32 │ description, `size` octets │ checksum u32
+         │ chunks, as in streams/chunk … │ tail
+    tail │ "WRNEND" │ rows u64 │ octets of bodies u64 │ checksum u32 │
+
+The name is a number, `0000002a.stage`, and `0000002a.stage.part` while it is written: it is synced before it
+gets its name. The description is JSON: whose rows these are, and for what. Checksums are CRC-32C, and those
+behind the description start from the salt.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from struct import Struct
+
+from google_crc32c import extend
+from google_crc32c import value as checksum_of
+
+from warren.limits import STAGED_CHUNK_ROWS_MAX, STAGED_CHUNK_SIZE, STAGED_SYNC_SIZE
+from warren.model.message import Message
+from warren.store.disk import Create, Delete, Disk, Rename, Sync, SyncDirectory, Write
+from warren.store.segment import NewerFormatError, SegmentError
+from warren.store.streams.chunk import HEAD_SIZE as CHUNK_HEAD_SIZE
+from warren.store.streams.chunk import Chunk, ChunkBuilder, is_whole, read_head
+
+VERSION = 1
+SUFFIX = ".stage"
+PART = ".part"
+SALT_SIZE = 8
+DESCRIPTION_SIZE_MAX = 16_384
+_MAGIC = b"WRNSTG"
+_HEAD = Struct(">6sH8sI")
+_END = b"WRNEND"
+_TAIL = Struct(">6sQQI")
+_CHECKSUM_SIZE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """Whose rows they are, and for what."""
+
+    query: str
+    batch: int
+    partition: int
+    attempt: int
+    exchange: str
+    user: str
+    # Unix time, ms.
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A file of rows that is whole."""
+
+    number: int
+    description: Description
+    rows: int
+    octets: int
+    # Of the file; and where its chunks begin and end.
+    size: int
+    first: int
+    end: int
+    salt: bytes
+
+    @property
+    def name(self) -> str:
+        """Its file."""
+        return stage_name(self.number)
+
+
+class StageWriter:
+    """Writes one; nothing of it is there before `finish`."""
+
+    def __init__(self, disk: Disk, number: int, description: Description, salt: bytes) -> None:
+        """OSError from the disk, as from all that follows."""
+        self._disk = disk
+        self._number = number
+        self._description = description
+        self._salt = salt
+        self._part = stage_name(number) + PART
+        self._builder = ChunkBuilder(0)
+        self._octets: list[bytes] = []
+        text = json.dumps(asdict(description)).encode()
+        head = _HEAD.pack(_MAGIC, VERSION, salt, len(text)) + text
+        self._octets.append(head + int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big"))
+        self._first = len(self._octets[0])
+        # How much is written, gathered included, and how much of that is synced.
+        self.size = self._first
+        self._written = 0
+        self._synced = 0
+        self.rows = 0
+        self.octets = 0
+        disk.perform([Create(self._part, 0)])
+
+    def add(self, message: Message) -> None:
+        """One more row."""
+        self._builder.add(message)
+        self.rows += 1
+        self.octets += message.body_size
+        if self._builder.count >= STAGED_CHUNK_ROWS_MAX or self._builder.size >= STAGED_CHUNK_SIZE:
+            self._end_chunk()
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        if not self._octets:
+            return
+        at, octets = self._written, self._octets
+        self._octets = []
+        self._written = self.size
+        self._disk.perform([Write(self._part, at, octets)])
+        if self._written - self._synced >= STAGED_SYNC_SIZE:
+            # Not all at the end: others sync on the same device.
+            self._disk.perform([Sync(self._part)])
+            self._synced = self._written
+
+    def finish(self) -> Stage:
+        """All of it is there, whatever happens from here on."""
+        if self._builder.count:
+            self._end_chunk()
+        end = self.size
+        tail = _TAIL.pack(_END, self.rows, self.octets, 0)[:-_CHECKSUM_SIZE]
+        self._append(tail + int(extend(_seed(self._salt), tail)).to_bytes(_CHECKSUM_SIZE, "big"))
+        self.flush()
+        name = stage_name(self._number)
+        self._disk.perform([Sync(self._part), Rename(self._part, name), SyncDirectory()])
+        return Stage(
+            number=self._number,
+            description=self._description,
+            rows=self.rows,
+            octets=self.octets,
+            size=self.size,
+            first=self._first,
+            end=end,
+            salt=self._salt,
+        )
+
+    def abandon(self) -> None:
+        """It is not wanted after all."""
+        self._disk.perform([Delete(self._part), Delete(stage_name(self._number))])
+
+    def _end_chunk(self) -> None:
+        self._append(self._builder.encode(_mark(self._salt), _seed(self._salt), 0))
+        self._builder = ChunkBuilder(self.rows)
+
+    def _append(self, octets: bytes) -> None:
+        self._octets.append(octets)
+        self.size += len(octets)
+
+
+def open_stage(disk: Disk, number: int, size: int) -> Stage:
+    """The stage whose file has `size` octets. SegmentError if it is damaged, OSError if it cannot be read."""
+    name = stage_name(number)
+    octets = disk.read(name, 0, _HEAD.size + DESCRIPTION_SIZE_MAX + _CHECKSUM_SIZE)
+    if len(octets) < _HEAD.size or octets[: len(_MAGIC)] != _MAGIC:
+        raise SegmentError(name, 0, "this is no stage")
+    _, version, salt, text_size = _HEAD.unpack_from(octets)
+    if version > VERSION:
+        raise NewerFormatError(
+            name, 6, f"format {version} is newer than {VERSION}, the newest that this version reads"
+        )
+    first = _HEAD.size + text_size + _CHECKSUM_SIZE
+    head = octets[: first - _CHECKSUM_SIZE]
+    if int(checksum_of(head)).to_bytes(_CHECKSUM_SIZE, "big") != octets[len(head) : first]:
+        raise SegmentError(name, 0, "the head of the stage is damaged")
+    tail_at = size - _TAIL.size
+    tail = disk.read(name, tail_at, _TAIL.size) if tail_at >= first else b""
+    if len(tail) < _TAIL.size or extend(_seed(salt), tail[:-_CHECKSUM_SIZE]) != _TAIL.unpack(tail)[-1]:
+        raise SegmentError(name, max(tail_at, 0), "the end of the stage is damaged")
+    _, rows, body_octets, _ = _TAIL.unpack(tail)
+    return Stage(
+        number=number,
+        description=Description(**json.loads(head[_HEAD.size :])),
+        rows=rows,
+        octets=body_octets,
+        size=size,
+        first=first,
+        end=tail_at,
+        salt=salt,
+    )
+
+
+def read_chunk(disk: Disk, stage: Stage, at: int) -> Chunk:
+    """The rows of `stage` from `at` on. SegmentError if they are damaged, OSError if they cannot be read."""
+    octets = disk.read(stage.name, at, min(STAGED_CHUNK_SIZE + CHUNK_HEAD_SIZE, stage.end - at))
+    seed = _seed(stage.salt)
+    head = read_head(octets, 0, _mark(stage.salt), seed)
+    if head is None:
+        raise SegmentError(stage.name, at, "rows are damaged")
+    size = CHUNK_HEAD_SIZE + head.size
+    if size > len(octets):
+        octets = disk.read(stage.name, at, size)
+    if not is_whole(octets, 0, head, seed):
+        raise SegmentError(stage.name, at, "rows are damaged")
+    return Chunk(octets, 0, head)
+
+
+def verify(disk: Disk, stage: Stage, admit: Callable[[bytes], object]) -> None:
+    """Read all of `stage`; `admit` is asked for each address. SegmentError, OSError, and what that raises."""
+    at, rows = stage.first, 0
+    while at < stage.end:
+        chunk = read_chunk(disk, stage, at)
+        for address in {shape.address for shape in chunk.shapes}:
+            admit(address)
+        if chunk.first != rows:
+            raise SegmentError(stage.name, at, "rows are missing")
+        rows += chunk.count
+        at += chunk.size
+    if at != stage.end or rows != stage.rows:
+        raise SegmentError(stage.name, at, "rows are missing")
+
+
+def stage_name(number: int) -> str:
+    """The file of the stage with `number`."""
+    return f"{number:08x}{SUFFIX}"
+
+
+def _seed(salt: bytes) -> int:
+    seed: int = extend(0, salt)
+    return seed
+
+
+def _mark(salt: bytes) -> int:
+    return int.from_bytes(salt[:4], "big")

@@ -1,0 +1,34 @@
+"""Chunks that were written or read of late, for those who read the same: of all streams of a virtual host."""
+
+from collections import OrderedDict
+
+from warren.limits import STREAM_CACHE_SIZE
+from warren.store.streams.chunk import Chunk
+
+
+class ChunkCache:
+    """Whole chunks by stream and first offset; those used longest ago go when it is full."""
+
+    __slots__ = ("_chunks", "_size")
+
+    def __init__(self) -> None:
+        self._chunks: OrderedDict[tuple[int, int], Chunk] = OrderedDict()
+        self._size = 0
+
+    def get(self, stream: int, first: int) -> Chunk | None:
+        """The chunk of `stream` that begins with `first`, if it is there."""
+        chunk = self._chunks.get((stream, first))
+        if chunk is not None:
+            self._chunks.move_to_end((stream, first))
+        return chunk
+
+    def put(self, stream: int, chunk: Chunk) -> None:
+        """Keep `chunk` of `stream` for a while."""
+        key = stream, chunk.first
+        if key not in self._chunks:
+            self._size += chunk.size
+        self._chunks[key] = chunk
+        self._chunks.move_to_end(key)
+        while self._size > STREAM_CACHE_SIZE and len(self._chunks) > 1:
+            _, eldest = self._chunks.popitem(last=False)
+            self._size -= eldest.size

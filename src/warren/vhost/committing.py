@@ -1,0 +1,193 @@
+"""Publishes the rows of a batch exactly once, whatever happens in between: slice by slice, each with a mark.
+
+    rows ─▶ slice: routed, published, and how many rows that makes ─▶ one group of the log ─ synced ─▶ safe
+
+A slice is in the log with the number of rows that are published by then, or neither is (store/marks).
+So after a crash that number is true, and what comes behind it is published again. A row that a full queue
+would refuse ends the slice before it, and waits.
+
+A stream has a log of its own. Rows that go to one are written there first, under the name of the query and
+with a number each, and are safe there before the slice is published anywhere else; when they come again after
+a crash the stream passes them over.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from warren.errors import NotFound
+from warren.limits import STAGED_ROW_BITS, STAGED_SLICES_MAX
+from warren.model.confirmation import Confirmation
+from warren.model.message import HAS_HEADERS, PERSISTENT, Message, new_message, new_stored_message
+from warren.queues.classic import ClassicQueue
+from warren.queues.stream import StreamQueue
+from warren.store.message_store import MessageStore
+from warren.store.staged.progress import Progress, State, key_of
+from warren.store.streams.chunk import Chunk
+from warren.vhost.vhost import VirtualHost, without_bcc
+from warren.vhost.ways import FULL
+
+# What the query is called as a producer of streams.
+_PRODUCER = "staged:"
+# Told of each message that is published, and where it goes.
+Published = Callable[[Message, tuple[object, ...]], None]
+
+
+class Committing(Confirmation):
+    """One batch of one query on its way into queues."""
+
+    def __init__(self, vhost: VirtualHost, query: str, progress: Progress) -> None:
+        """From where `progress` says on; the virtual host keeps its messages."""
+        assert vhost.stores is not None
+        self.progress = progress
+        # Called when something more is safe; and with each message, if somebody wants to know.
+        self.wake: Callable[[], None] = _nobody
+        self.published: Published | None = None
+        self._vhost = vhost
+        self._store: MessageStore = vhost.stores.persistent
+        self._key = key_of(query)
+        self._producer = f"{_PRODUCER}{query}"
+        # Up to which row of the batch streams have what is theirs; and whether it is safe there.
+        self._streamed = 0
+        self._streams = _Streams(self)
+        # Numbers of the last slice that was published, and of the last that is safe.
+        self._sent = 0
+        self._safe = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if so many slices are not safe yet that no more may be published."""
+        return self._streams.due > 0 or self._sent - self._safe >= STAGED_SLICES_MAX
+
+    @property
+    def is_safe(self) -> bool:
+        """True if all that was published is there after a crash, with what the mark says."""
+        return self._sent == self._safe
+
+    def publish(self, chunk: Chunk, place: int) -> tuple[int, str]:
+        """Publish the rows of `chunk` from `place` on, in this turn: up to which, and why no further."""
+        self._store.begin_group()
+        first, unroutable, reason = place, 0, ""
+        try:
+            while place < chunk.count:
+                message = _row(chunk, place, self._vhost.now)
+                destinations, reason = self._way(message)
+                if reason:
+                    break
+                if _has_stream(destinations):
+                    if self.progress.published + place - first >= self._streamed:
+                        break
+                    elsewhere = tuple(queue for queue in destinations if not isinstance(queue, StreamQueue))
+                else:
+                    elsewhere = destinations
+                place += 1
+                unroutable += not destinations
+                if self.published is not None:
+                    self.published(message, destinations)
+                self._vhost.publish_to(elsewhere, message, None, 0)
+        finally:
+            if place > first:
+                self._note(State.PUBLISHING, place - first, unroutable)
+        if place == first and not reason:
+            self._stream(chunk, place)
+        return place, reason
+
+    def end(self, state: State) -> None:
+        """It is committed, or given up: all that is published of it, as much as it is, stays."""
+        self._store.begin_group()
+        self._note(state, 0, 0)
+
+    def expect(self, sequence: int) -> None:
+        """Slice number `sequence` is on its way to the disk."""
+
+    def done(self, first: int, last: int) -> None:
+        """All slices up to `last` are safe."""
+        self._safe = last
+        self.wake()
+
+    def _stream(self, chunk: Chunk, place: int) -> None:
+        """Have streams keep the rows of `chunk` from `place` on that go to them, up to one that cannot go."""
+        streams: dict[StreamQueue, None] = {}
+        row = self.progress.published
+        while place < chunk.count:
+            message = _row(chunk, place, self._vhost.now)
+            destinations, reason = self._way(message)
+            if reason:
+                break
+            place += 1
+            row += 1
+            for queue in destinations:
+                if isinstance(queue, StreamQueue):
+                    # The number is greater with each row, and with each batch.
+                    number = self.progress.batch << STAGED_ROW_BITS | row
+                    queue.publish_as(_shown(message), self._producer, number)
+                    streams[queue] = None
+        self._streamed = row
+        for queue in streams:
+            queue.confirm(self._streams, row)
+
+    def _way(self, message: Message) -> tuple[tuple[object, ...], str]:
+        """Where `message` goes, or why it cannot go now."""
+        try:
+            destinations = self._vhost.router.route(message.address, message)
+        except NotFound as error:
+            return (), error.message
+        for queue in destinations:
+            if isinstance(queue, ClassicQueue) and queue.refuses(message):
+                return (), FULL.format(queue.name)
+        return destinations, ""
+
+    def _note(self, state: State, rows: int, unroutable: int) -> None:
+        """End the group with what is published by now."""
+        before = self.progress
+        self.progress = replace(
+            before,
+            state=state,
+            published=before.published + rows,
+            unroutable=before.unroutable + unroutable,
+            at=self._vhost.now,
+        )
+        self._store.end_group(self._key, self.progress.encode())
+        self._sent += 1
+        self._store.confirm(self, self._sent)
+
+
+class _Streams(Confirmation):
+    """Knows whether streams have safely what they were given."""
+
+    def __init__(self, committing: Committing) -> None:
+        self._committing = committing
+        # How many have not.
+        self.due = 0
+
+    def expect(self, sequence: int) -> None:
+        """One more will answer."""
+        self.due += 1
+
+    def done(self, first: int, last: int) -> None:
+        """So many have answered."""
+        self.due -= last - first + 1
+        if not self.due:
+            self._committing.wake()
+
+
+def _has_stream(destinations: tuple[object, ...]) -> bool:
+    return any(isinstance(queue, StreamQueue) for queue in destinations)
+
+
+def _shown(message: Message) -> Message:
+    """`message` as consumers are to see it."""
+    return without_bcc(message) if message.flags & HAS_HEADERS else message
+
+
+def _row(chunk: Chunk, place: int, now: int) -> Message:
+    """The message at `place` of `chunk`, published at `now`."""
+    shape = chunk.shapes[chunk.shape_at(place)]
+    make = new_stored_message if shape.flags & PERSISTENT else new_message
+    message: Message = make(shape.address, shape.property_list, chunk.content(place), now)
+    message.flags = shape.flags
+    message.priority = shape.priority
+    return message
+
+
+def _nobody() -> None:
+    """Before somebody wants to be told."""

@@ -1,0 +1,299 @@
+"""AMQP 1.0 (ISO 19464): values with their types, and the sections of a message.
+
+    section   │ 0x00 │ 0x53 code u8, or 0x80 code u64 │ value │
+    message   │ header 0x70 │ delivery annotations 0x71 │ annotations 0x72 │ properties 0x73
+              │ application properties 0x74 │ body │ footer 0x78 │
+    body      │ data 0x75 … │   or   │ sequence 0x76 … │   or   │ value 0x77 │
+
+A value is a pair of its type's name and what it is in Python; what has no simple type is kept as octets.
+Invariants: no octet outside of what is given is read, nesting is bounded, and whatever the octets, what comes
+out is a value or `Amqp1Error`.
+"""
+
+import struct
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, TypeAlias
+
+from warren.limits import TABLE_DEPTH_MAX
+
+Typed: TypeAlias = tuple[str, Any]
+
+HEADER, DELIVERY_ANNOTATIONS, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES = range(0x70, 0x75)
+DATA, SEQUENCE, VALUE, FOOTER = range(0x75, 0x79)
+NULL: Typed = ("null", None)
+# What is kept as the octets that it was.
+OPAQUE = "opaque"
+
+_DESCRIBED = 0x00
+_SMALL_CODE = 0x53
+_LONG_CODE = 0x80
+_SMALL_MAX = 255
+
+
+class Amqp1Error(Exception):
+    """Octets that are no AMQP 1.0."""
+
+
+class Section:
+    """One section: its code, where it begins, and where its value begins and ends."""
+
+    __slots__ = ("begin", "code", "end", "value_at")
+
+    def __init__(self, code: int, begin: int, value_at: int, end: int) -> None:
+        self.code = code
+        self.begin = begin
+        self.value_at = value_at
+        self.end = end
+
+
+def sections(octets: bytes) -> list[Section]:
+    """The sections of a message, which must be all of it and in order."""
+    found: list[Section] = []
+    at, last = 0, HEADER - 1
+    while at < len(octets):
+        begin = at
+        code, at = _descriptor(octets, at)
+        may_repeat = code in (DATA, SEQUENCE)
+        if not (code == last if may_repeat and code == last else last < code <= FOOTER):
+            raise Amqp1Error(f"section {code:#x} out of order")
+        if found and last in (DATA, SEQUENCE) and code in (SEQUENCE, VALUE) and code != last:
+            raise Amqp1Error("a body of two kinds")
+        end = _after(octets, at, len(octets))
+        found.append(Section(code, begin, at, end))
+        at, last = end, code
+    if not found:
+        raise Amqp1Error("no section")
+    return found
+
+
+def data_of(octets: bytes, section: Section) -> tuple[int, int]:
+    """Where the octets of `section`, a data section, begin and end."""
+    kind = octets[section.value_at]
+    if kind not in (0xA0, 0xB0):
+        raise Amqp1Error("a data section without binary data")
+    return section.value_at + (2 if kind == 0xA0 else 5), section.end
+
+
+def decode(octets: bytes, at: int, end: int, depth: int = 0) -> tuple[Typed, int]:
+    """The value at `at`, and where it ends, which is not behind `end`."""
+    after = _after(octets, at, end, depth)
+    kind = octets[at]
+    fixed = _FIXED.get(kind)
+    if fixed is not None:
+        name, size, read = fixed
+        return (name, read(octets[at + 1 : at + 1 + size])), after
+    if kind in (0xA0, 0xA1, 0xA3):
+        return _decoded(_STRINGS[kind], octets[at + 2 : after]), after
+    if kind in (0xB0, 0xB1, 0xB3):
+        return _decoded(_STRINGS[kind & 0x0F | 0xA0], octets[at + 5 : after]), after
+    if kind in (0x45, 0xC0, 0xD0, 0xC1, 0xD1):
+        return _decode_compound(octets, at, after, depth), after
+    return (OPAQUE, octets[at:after]), after
+
+
+def encode(value: Typed) -> bytes:
+    """The shortest octets of `value`."""
+    name, content = value
+    if name == OPAQUE:
+        octets: bytes = content
+        return octets
+    if name in _BY_NAME:
+        return _encode_string(name, content)
+    if name in ("list", "map"):
+        return _encode_compound(name, content)
+    return _ENCODERS[name](content)
+
+
+def encode_section(code: int, value: Typed) -> bytes:
+    """The section `code` with `value`."""
+    return bytes((_DESCRIBED, _SMALL_CODE, code)) + encode(value)
+
+
+def data_head(size: int) -> bytes:
+    """What stands before the octets of a data section of `size` octets."""
+    if size <= _SMALL_MAX:
+        return bytes((_DESCRIBED, _SMALL_CODE, DATA, 0xA0, size))
+    return bytes((_DESCRIBED, _SMALL_CODE, DATA, 0xB0)) + size.to_bytes(4, "big")
+
+
+def _descriptor(octets: bytes, at: int) -> tuple[int, int]:
+    if octets[at : at + 2] == b"\x00\x53" and at + 2 < len(octets):
+        return octets[at + 2], at + 3
+    if octets[at : at + 2] == b"\x00\x80" and at + 10 <= len(octets):
+        return int.from_bytes(octets[at + 2 : at + 10], "big"), at + 10
+    raise Amqp1Error("no section begins here")
+
+
+def _after(octets: bytes, at: int, end: int, depth: int = 0) -> int:
+    """Where the value at `at` ends."""
+    if at >= end:
+        raise Amqp1Error("value cut short")
+    kind = octets[at]
+    width = kind >> 4
+    if kind == _DESCRIBED:
+        if depth >= TABLE_DEPTH_MAX:
+            raise Amqp1Error("nested too deep")
+        return _after(octets, _after(octets, at + 1, end, depth + 1), end, depth + 1)
+    if width in _WIDTHS:
+        after = at + 1 + _WIDTHS[width]
+    elif width in (0xA, 0xC, 0xE):
+        after = at + 2 + (octets[at + 1] if at + 1 < end else 0)
+    elif width in (0xB, 0xD, 0xF):
+        after = at + 5 + int.from_bytes(octets[at + 1 : at + 5], "big")
+    else:
+        raise Amqp1Error(f"unknown type {kind:#x}")
+    if after > end:
+        raise Amqp1Error("value cut short")
+    return after
+
+
+def _decode_compound(octets: bytes, at: int, end: int, depth: int) -> Typed:
+    kind = octets[at]
+    if kind == 0x45:
+        return "list", ()
+    if depth >= TABLE_DEPTH_MAX:
+        raise Amqp1Error("nested too deep")
+    width = 1 if kind < 0xD0 else 4
+    count = int.from_bytes(octets[at + 1 + width : at + 1 + 2 * width], "big")
+    at += 1 + 2 * width
+    items: list[Typed] = []
+    for _ in range(count):
+        item, at = decode(octets, at, end, depth + 1)
+        items.append(item)
+    if at != end:
+        raise Amqp1Error("other items than it says")
+    if kind & 0x0F == 0:
+        return "list", tuple(items)
+    if count % 2:
+        raise Amqp1Error("a key without a value")
+    return "map", tuple(zip(items[::2], items[1::2], strict=True))
+
+
+def _decoded(name: str, octets: bytes) -> Typed:
+    return name, octets if name == "binary" else octets.decode("utf-8", "surrogateescape")
+
+
+def _encode_string(name: str, content: str | bytes) -> bytes:
+    octets = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    kind = _BY_NAME[name]
+    if len(octets) <= _SMALL_MAX:
+        return bytes((kind, len(octets))) + octets
+    return bytes((kind + 0x10,)) + len(octets).to_bytes(4, "big") + octets
+
+
+def _encode_compound(name: str, content: tuple[Any, ...]) -> bytes:
+    items = content if name == "list" else [each for pair in content for each in pair]
+    if name == "list" and not items:
+        return b"\x45"
+    octets = b"".join(map(encode, items))
+    kind = 0xC0 if name == "list" else 0xC1
+    if len(octets) < _SMALL_MAX and len(items) <= _SMALL_MAX:
+        return bytes((kind, len(octets) + 1, len(items))) + octets
+    return (
+        bytes((kind + 0x10,)) + (len(octets) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + octets
+    )
+
+
+def _unsigned(octets: bytes) -> int:
+    return int.from_bytes(octets, "big")
+
+
+def _signed(octets: bytes) -> int:
+    return int.from_bytes(octets, "big", signed=True)
+
+
+def _float(layout: str) -> Callable[[bytes], float]:
+    unpack = Struct(layout).unpack
+
+    def read(octets: bytes) -> float:
+        number: float = unpack(octets)[0]
+        return number
+
+    return read
+
+
+def _same(octets: bytes) -> bytes:
+    return octets
+
+
+def _true_or_false(octets: bytes) -> bool:
+    return octets != b"\x00"
+
+
+def _small(kind: int, small: int, size: int, *, signed: bool = False) -> Callable[[int], bytes]:
+    """Numbers with a short form of one octet, and, if they have no sign, one for 0 that is `kind` & 0x0F."""
+
+    def write(number: int) -> bytes:
+        if (-128 <= number < 128) if signed else (0 < number <= _SMALL_MAX):
+            return bytes((small, number & 0xFF))
+        if number == 0:
+            return bytes((0x43 if size == 4 else 0x44,))
+        return bytes((kind,)) + number.to_bytes(size, "big", signed=signed)
+
+    return write
+
+
+def _whole(kind: int, size: int, *, signed: bool = False) -> Callable[[int], bytes]:
+    def write(number: int) -> bytes:
+        return bytes((kind,)) + number.to_bytes(size, "big", signed=signed)
+
+    return write
+
+
+def _packed(kind: int, layout: str) -> Callable[[float], bytes]:
+    pack = Struct(layout).pack
+
+    def write(number: float) -> bytes:
+        try:
+            return bytes((kind,)) + pack(number)
+        except (struct.error, OverflowError) as error:
+            raise Amqp1Error(str(error)) from None
+
+    return write
+
+
+# Octets of values by the upper half of their type octet.
+_WIDTHS = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
+_STRINGS = {0xA0: "binary", 0xA1: "utf8", 0xA3: "symbol"}
+_BY_NAME = {name: kind for kind, name in _STRINGS.items()}
+_FIXED: dict[int, tuple[str, int, Callable[[bytes], Any]]] = {
+    0x40: ("null", 0, lambda _: None),
+    0x41: ("boolean", 0, lambda _: True),
+    0x42: ("boolean", 0, lambda _: False),
+    0x56: ("boolean", 1, _true_or_false),
+    0x43: ("uint", 0, _unsigned),
+    0x44: ("ulong", 0, _unsigned),
+    0x50: ("ubyte", 1, _unsigned),
+    0x51: ("byte", 1, _signed),
+    0x52: ("uint", 1, _unsigned),
+    0x53: ("ulong", 1, _unsigned),
+    0x54: ("int", 1, _signed),
+    0x55: ("long", 1, _signed),
+    0x60: ("ushort", 2, _unsigned),
+    0x61: ("short", 2, _signed),
+    0x70: ("uint", 4, _unsigned),
+    0x71: ("int", 4, _signed),
+    0x72: ("float", 4, _float(">f")),
+    0x80: ("ulong", 8, _unsigned),
+    0x81: ("long", 8, _signed),
+    0x82: ("double", 8, _float(">d")),
+    0x83: ("timestamp", 8, _signed),
+    0x98: ("uuid", 16, _same),
+}
+_ENCODERS: dict[str, Callable[[Any], bytes]] = {
+    "null": lambda _: b"\x40",
+    "boolean": lambda value: b"\x41" if value else b"\x42",
+    "uint": _small(0x70, 0x52, 4),
+    "ulong": _small(0x80, 0x53, 8),
+    "ubyte": _whole(0x50, 1),
+    "byte": _whole(0x51, 1, signed=True),
+    "int": _small(0x71, 0x54, 4, signed=True),
+    "long": _small(0x81, 0x55, 8, signed=True),
+    "ushort": _whole(0x60, 2),
+    "short": _whole(0x61, 2, signed=True),
+    "float": _packed(0x72, ">f"),
+    "double": _packed(0x82, ">d"),
+    "timestamp": _whole(0x83, 8, signed=True),
+    "uuid": lambda value: b"\x98" + value,
+}

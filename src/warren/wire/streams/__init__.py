@@ -1,0 +1,1 @@
+"""The stream protocol's octets <-> values: frames, commands, what is published and delivered."""

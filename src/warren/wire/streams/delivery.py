@@ -1,0 +1,72 @@
+"""What a Deliver carries: a chunk of a stream, as RabbitMQ has them in its files.
+
+    deliver  │ size u32 │ key u16 │ version u16 │ subscription u8 │ chunk │
+    chunk    │ 0x50 │ kind u8, 0 │ entries u16 │ messages u32 │ time i64 ms │ epoch u64 │ first offset u64
+             │ checksum u32 │ size u32 │ size of a trailer u32 │ 4 octets │ entry … │
+    entry    │ size u32, below 2**31 │ message │
+
+The checksum is CRC-32 of all entries.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+
+from warren.wire.streams.codes import Key, Malformed
+
+_HEAD = Struct(">IHHBBBHIqQQIIII")
+_CHUNK = Struct(">BBHIqQQIIII")
+_MAGIC = 0x50
+# Of the frame, without the four octets of its size, and of the chunk's entries.
+_OVERHEAD = _HEAD.size - 4
+_CHUNK_AT = 5
+# What the number of entries can say.
+ENTRIES_MAX = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """Messages one behind the other."""
+
+    subscription: int
+    first: int
+    time: int
+    epoch: int
+    messages: Sequence[bytes]
+
+
+def encode_deliver(delivered: Delivered) -> bytes:
+    """The whole frame, with its size; at most ENTRIES_MAX messages."""
+    parts: list[bytes] = []
+    for message in delivered.messages:
+        parts += (len(message).to_bytes(4, "big"), message)
+    data = b"".join(parts)
+    return deliver_head(delivered, len(delivered.messages), data) + data
+
+
+def deliver_head(delivered: Delivered, count: int, data: bytes) -> bytes:
+    """What stands before `data`, which is `count` entries, in place of the messages of `delivered`."""
+    return _HEAD.pack(
+        _OVERHEAD + len(data), Key.DELIVER, 1, delivered.subscription, _MAGIC, 0, count, count,
+        delivered.time, delivered.epoch, delivered.first, zlib.crc32(data), len(data), 0, 0,
+    )  # fmt: skip
+
+
+def decode_deliver(frame: bytes) -> Delivered:
+    """What is in `frame`, a Deliver without its size; Malformed if that is damaged."""
+    if len(frame) < _OVERHEAD:
+        raise Malformed("frame cut short")
+    magic, kind, count, _, time, epoch, first, checksum, size, _, _ = _CHUNK.unpack_from(frame, _CHUNK_AT)
+    data = frame[_OVERHEAD:]
+    if (magic, kind) != (_MAGIC, 0) or len(data) != size or zlib.crc32(data) != checksum:
+        raise Malformed("a damaged chunk")
+    messages: list[bytes] = []
+    at = 0
+    for _ in range(count):
+        end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+        messages.append(data[at + 4 : end])
+        at = end
+    if at != size:
+        raise Malformed("other entries than it says")
+    return Delivered(subscription=frame[4], first=first, time=time, epoch=epoch, messages=messages)

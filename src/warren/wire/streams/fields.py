@@ -1,0 +1,256 @@
+"""Fields of commands, one behind the other.
+
+    text     │ size i16 │ octets │               size -1 is none, which is read as empty
+    octets   │ size i32 │ octets │
+    array    │ count u32 │ element … │
+
+Invariant: of what a frame says, nothing is believed that its own size does not bear out.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from warren.wire.streams.codes import Malformed, OffsetType
+
+T = TypeVar("T")
+
+_NONE_TEXT = 0xFFFF
+_NONE_OCTETS = 0xFFFF_FFFF
+
+
+class Reader:
+    """Reads the fields of one frame."""
+
+    __slots__ = ("_at", "_octets")
+
+    def __init__(self, octets: bytes, at: int = 0) -> None:
+        self._octets = octets
+        self._at = at
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all of it was read."""
+        return self._at == len(self._octets)
+
+    def take(self, size: int) -> bytes:
+        """The next `size` octets; Malformed if there are less."""
+        end = self._at + size
+        if end > len(self._octets):
+            raise Malformed("frame cut short")
+        octets = self._octets[self._at : end]
+        self._at = end
+        return octets
+
+    def number(self, size: int) -> int:
+        """An unsigned number of `size` octets."""
+        return int.from_bytes(self.take(size), "big")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """How one kind of field is read and written."""
+
+    read: Callable[[Reader], T]
+    write: Callable[[bytearray, T], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Where a subscription begins: `value` is an offset, or a time in ms, if `type` says so."""
+
+    type: OffsetType
+    value: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """From which to which version a command is understood."""
+
+    key: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where clients reach a broker; streams name it by `number`."""
+
+    number: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a stream is; `leader` is -1 unless `code` is OK."""
+
+    stream: str
+    code: int
+    leader: int
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A message that was not taken, and why."""
+
+    sequence: int
+    code: int
+
+
+def _number(size: int, *, signed: bool = False) -> Kind[int]:
+    def read(reader: Reader) -> int:
+        return int.from_bytes(reader.take(size), "big", signed=signed)
+
+    def write(out: bytearray, value: int) -> None:
+        out += value.to_bytes(size, "big", signed=signed)
+
+    return Kind(read, write)
+
+
+def _read_text(reader: Reader) -> str:
+    size = reader.number(2)
+    return "" if size == _NONE_TEXT else reader.take(size).decode("utf-8", "surrogateescape")
+
+
+def _write_text(out: bytearray, value: str) -> None:
+    octets = value.encode("utf-8", "surrogateescape")
+    out += len(octets).to_bytes(2, "big")
+    out += octets
+
+
+def _read_octets(reader: Reader) -> bytes:
+    size = reader.number(4)
+    return b"" if size == _NONE_OCTETS else reader.take(size)
+
+
+def _write_octets(out: bytearray, value: bytes) -> None:
+    out += len(value).to_bytes(4, "big")
+    out += value
+
+
+def _array(kind: Kind[T]) -> Kind[tuple[T, ...]]:
+    def read(reader: Reader) -> tuple[T, ...]:
+        # Each element takes an octet at least, so `take` ends a count that is a lie.
+        return tuple(kind.read(reader) for _ in range(reader.number(4)))
+
+    def write(out: bytearray, value: tuple[T, ...]) -> None:
+        out += len(value).to_bytes(4, "big")
+        for element in value:
+            kind.write(out, element)
+
+    return Kind(read, write)
+
+
+def _read_pairs(reader: Reader) -> dict[str, str]:
+    return {_read_text(reader): _read_text(reader) for _ in range(reader.number(4))}
+
+
+def _write_pairs(out: bytearray, value: dict[str, str]) -> None:
+    out += len(value).to_bytes(4, "big")
+    for name, text in value.items():
+        _write_text(out, name)
+        _write_text(out, text)
+
+
+def _read_late_pairs(reader: Reader) -> dict[str, str]:
+    return {} if reader.is_at_end else _read_pairs(reader)
+
+
+def _read_offset(reader: Reader) -> Offset:
+    number = reader.number(2)
+    if number > OffsetType.TIMESTAMP:
+        raise Malformed(f"unknown type of offset {number}")
+    type_ = OffsetType(number)
+    if type_ is OffsetType.OFFSET:
+        return Offset(type_, U64.read(reader))
+    return Offset(type_, I64.read(reader) if type_ is OffsetType.TIMESTAMP else 0)
+
+
+def _read_late_offset(reader: Reader) -> Offset:
+    if reader.is_at_end:
+        return Offset(OffsetType.NONE)
+    offset = _read_offset(reader)
+    if not reader.is_at_end:
+        # There are clients that send a value, which means nothing, with each type.
+        reader.take(8)
+    return offset
+
+
+def _write_offset(out: bytearray, value: Offset) -> None:
+    out += value.type.to_bytes(2, "big")
+    if value.type is OffsetType.OFFSET:
+        U64.write(out, value.value)
+    elif value.type is OffsetType.TIMESTAMP:
+        I64.write(out, value.value)
+
+
+def _read_version(reader: Reader) -> Version:
+    return Version(reader.number(2), reader.number(2), reader.number(2))
+
+
+def _write_version(out: bytearray, value: Version) -> None:
+    for number in (value.key, value.first, value.last):
+        out += number.to_bytes(2, "big")
+
+
+def _read_broker(reader: Reader) -> Broker:
+    return Broker(reader.number(2), _read_text(reader), reader.number(4))
+
+
+def _write_broker(out: bytearray, value: Broker) -> None:
+    out += value.number.to_bytes(2, "big")
+    _write_text(out, value.host)
+    out += value.port.to_bytes(4, "big")
+
+
+def _read_placement(reader: Reader) -> Placement:
+    return Placement(_read_text(reader), reader.number(2), _I16.read(reader), _array(U16).read(reader))
+
+
+def _write_placement(out: bytearray, value: Placement) -> None:
+    _write_text(out, value.stream)
+    out += value.code.to_bytes(2, "big")
+    _I16.write(out, value.leader)
+    _array(U16).write(out, value.replicas)
+
+
+def _read_failure(reader: Reader) -> Failure:
+    return Failure(reader.number(8), reader.number(2))
+
+
+def _write_failure(out: bytearray, value: Failure) -> None:
+    out += value.sequence.to_bytes(8, "big")
+    out += value.code.to_bytes(2, "big")
+
+
+def _read_counter(reader: Reader) -> tuple[str, int]:
+    return _read_text(reader), I64.read(reader)
+
+
+def _write_counter(out: bytearray, value: tuple[str, int]) -> None:
+    _write_text(out, value[0])
+    I64.write(out, value[1])
+
+
+U8 = _number(1)
+U16 = _number(2)
+U32 = _number(4)
+U64 = _number(8)
+I64 = _number(8, signed=True)
+_I16 = _number(2, signed=True)
+TEXT = Kind(_read_text, _write_text)
+OCTETS = Kind(_read_octets, _write_octets)
+TEXTS = _array(TEXT)
+SEQUENCES = _array(U64)
+PAIRS = Kind(_read_pairs, _write_pairs)
+# The same at the end of a command, where they may be missing.
+LATE_PAIRS = Kind(_read_late_pairs, _write_pairs)
+OFFSET = Kind(_read_offset, _write_offset)
+LATE_OFFSET = Kind(_read_late_offset, _write_offset)
+VERSIONS = _array(Kind(_read_version, _write_version))
+BROKERS = _array(Kind(_read_broker, _write_broker))
+PLACEMENTS = _array(Kind(_read_placement, _write_placement))
+FAILURES = _array(Kind(_read_failure, _write_failure))
+COUNTERS = _array(Kind(_read_counter, _write_counter))

@@ -1,0 +1,72 @@
+"""Cuts what a client sends into frames.
+
+frame   │ size u32 │ key u16 │ version u16 │ correlation u32, in requests and answers │ fields … │
+"""
+
+from warren.wire.streams.codes import FrameTooLarge, Malformed
+
+_SIZE_OCTETS = 4
+# Key and version, which every frame has.
+HEAD_SIZE = 4
+
+
+class StreamFrameReader:
+    """What came and was not obeyed yet."""
+
+    __slots__ = ("_at", "_data", "_missing", "_parts", "size_max")
+
+    def __init__(self, size_max: int) -> None:
+        # 0 is for as large as can be said.
+        self.size_max = size_max
+        self._data = b""
+        self._at = 0
+        # What came behind `_data`, and how much more there must be before it is worth a look.
+        self._parts: list[bytes] = []
+        self._missing = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take what came."""
+        self._missing -= len(data)
+        self._parts.append(data)
+
+    def next(self) -> bytes | None:
+        """The next whole frame, without its size; None if it has not come.
+
+        FrameTooLarge as soon as its size is known, Malformed if it is too short to be one.
+        """
+        if self._missing > 0:
+            return None
+        self._join()
+        at = self._at
+        there = len(self._data) - at
+        if there < _SIZE_OCTETS:
+            self._missing = _SIZE_OCTETS - there
+            return None
+        size = int.from_bytes(self._data[at : at + _SIZE_OCTETS], "big")
+        if self.size_max and size > self.size_max:
+            raise FrameTooLarge(f"frame of {size} octets, {self.size_max} are allowed")
+        if size < HEAD_SIZE:
+            raise Malformed(f"frame of {size} octets")
+        end = at + _SIZE_OCTETS + size
+        if end > len(self._data):
+            self._missing = end - len(self._data)
+            return None
+        self._at = end
+        return self._data[at + _SIZE_OCTETS : end]
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `next` may give something."""
+        return self._missing <= 0 and (bool(self._parts) or len(self._data) - self._at >= _SIZE_OCTETS)
+
+    def _join(self) -> None:
+        if self._parts:
+            self._data = b"".join((self._data[self._at :], *self._parts))
+            self._parts.clear()
+            self._at = 0
+            self._missing = 0
+
+
+def framed(payload: bytes | bytearray) -> bytes:
+    """`payload` with its size in front."""
+    return b"".join((len(payload).to_bytes(_SIZE_OCTETS, "big"), payload))

@@ -1,0 +1,157 @@
+"""A field table as text: JSON that keeps every type, and a plain string for each header.
+
+What JSON has itself stands for the type that clients mean by it: a string for `S`, true and false for `t`,
+null for `V`, a whole number for `l`, one with a point for `d`, an object for `F`, an array for `A`. Any other
+value is an object of one member, named by `$` and the octet of its type: `{"$I": 5}`. Octets (`x`, and
+strings that are not UTF-8) are in Base64, decimals are strings, and so are the doubles that JSON cannot say.
+A table with one key that begins with `$` is wrapped as `{"$F": ...}`.
+"""
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+
+from warren.errors import AmqpSyntaxError
+from warren.wire.table import (
+    Float32,
+    Int8,
+    Int16,
+    Int32,
+    Table,
+    Timestamp,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    Value,
+)
+
+MARK = "$"
+
+
+def table_to_json(table: Table) -> str:
+    """`table` with all its types."""
+    members = {_text(key): _to_json(value) for key, value in table.items()}
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":"))
+
+
+def table_from_json(text: str) -> Table:
+    """The table that `table_to_json` wrote, or that somebody wrote like it; else an `AmqpSyntaxError`."""
+    try:
+        read = json.loads(text)
+    except ValueError as error:
+        raise AmqpSyntaxError(f"headers are not JSON: {error}") from None
+    if not isinstance(read, dict):
+        raise AmqpSyntaxError("headers are not a JSON object")
+    return {key: _from_json(value) for key, value in read.items()}
+
+
+def header_text(value: Value) -> str | None:
+    """One header as a person would write it; None for void."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _text(value)
+        case bytes():
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                return base64.b64encode(value).decode()
+        case dict():
+            return table_to_json(value)
+        case list() | tuple():
+            return json.dumps(_to_json(value), ensure_ascii=False, separators=(",", ":"))
+    return str(value)
+
+
+def _text(value: str) -> str:
+    """`value` as UTF-8 can say it: an octet that is none becomes the sign for that."""
+    return value if value.isprintable() else value.encode("utf-8", "surrogateescape").decode(errors="replace")
+
+
+def _to_json(value: Value) -> Value:
+    mark = _MARKS.get(type(value))
+    if mark is not None:
+        return {MARK + mark: value}
+    match value:
+        case str():
+            return value if _is_utf8(value) else {"$S": _base64(value.encode("utf-8", "surrogateescape"))}
+        case float():
+            return value if math.isfinite(value) else {"$d": str(value)}
+        case Decimal():
+            return {"$D": str(value)}
+        case bytes():
+            return {"$x": _base64(value)}
+        case dict():
+            members = {_text(key): _to_json(one) for key, one in value.items()}
+            return {"$F": members} if len(members) == 1 and next(iter(members)).startswith(MARK) else members
+        case list() | tuple():
+            return [_to_json(one) for one in value]
+    return value
+
+
+def _from_json(value: Value) -> Value:
+    match value:
+        case dict():
+            if len(value) == 1:
+                ((key, inner),) = value.items()
+                if key.startswith(MARK):
+                    return _marked(key, inner)
+            return {key: _from_json(one) for key, one in value.items()}
+        case list():
+            return [_from_json(one) for one in value]
+    return value
+
+
+def _marked(key: str, inner: Value) -> Value:
+    read = _READ.get(key[len(MARK) :])
+    if read is None:
+        raise AmqpSyntaxError(f"{key!r} names no type of a header")
+    try:
+        return read(inner)
+    except (TypeError, ValueError, AttributeError, InvalidOperation, binascii.Error):
+        raise AmqpSyntaxError(f"{inner!r} is no value of the type {key!r}") from None
+
+
+def _is_utf8(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _base64(octets: bytes) -> str:
+    return base64.b64encode(octets).decode()
+
+
+def _octets(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+# By exact type: those of them that JSON's own numbers do not stand for.
+_MARKS: dict[type, str] = {
+    Int8: "b",
+    UInt8: "B",
+    Int16: "s",
+    UInt16: "u",
+    Int32: "I",
+    UInt32: "i",
+    UInt64: "L",
+    Timestamp: "T",
+    Float32: "f",
+}
+
+_READ: dict[str, Callable[[Value], Value]] = {mark: kind for kind, mark in _MARKS.items()} | {
+    "S": lambda text: _octets(text).decode("utf-8", "surrogateescape"),
+    "d": float,
+    "D": Decimal,
+    "x": _octets,
+    "F": lambda members: {key: _from_json(one) for key, one in members.items()},
+}

@@ -1,0 +1,191 @@
+"""Messages as rows of Arrow over HTTP: what a reader gets, how much, and what it costs nobody else."""
+
+import http.client
+import json
+import os
+import socket
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pika
+import pyarrow as pa
+import pytest
+from tests.integration.api import Client, get
+from tests.integration.process import Broker, broker
+
+PERSISTENT = 2
+TIMEOUT_S = 30
+AUTHORIZATION = {"authorization": "Basic " + b64encode(b"guest:guest").decode()}
+
+
+@pytest.fixture
+def channel(node: Broker) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("orders", durable=True)
+        channel.confirm_delivery()
+        yield channel
+        channel.queue_delete("orders")
+
+
+def read(node: Broker, path: str, **query: object) -> tuple[pa.Table, http.client.HTTPResponse]:
+    connection = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
+    connection.request("GET", f"/api/warren{path}?{urlencode(query, doseq=True)}", headers=AUTHORIZATION)
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    assert response.status == 200, body
+    assert response.headers.get_content_type() == "application/vnd.apache.arrow.stream"
+    return pa.ipc.open_stream(body).read_all(), response
+
+
+def browse(node: Broker, queue: str = "orders", **query: object) -> pa.Table:
+    return read(node, f"/queues/%2F/{quote(queue, safe='')}/rows", **query)[0]
+
+
+def publish(channel: Any, count: int, size: int = 0) -> None:
+    for number in range(count):
+        properties = pika.BasicProperties(delivery_mode=PERSISTENT, headers={"n": number % 3})
+        channel.basic_publish("", "orders", f"{number}".encode() + bytes(size), properties)
+
+
+def test_all_that_waits_comes_as_rows_and_stays_as_it_was(node: Broker, channel: Any) -> None:
+    publish(channel, 1_000)
+    table = browse(node)
+    assert table["body"].to_pylist() == [f"{number}".encode() for number in range(1_000)]
+    assert table["offset"].to_pylist() == list(range(1_000))
+    assert table["headers"].to_pylist()[4] == [("n", "1")]
+    assert set(table["queue"].to_pylist()) == {"orders"}
+    assert set(table["redelivered"].to_pylist()) == {False}
+    method, _, body = channel.basic_get("orders")
+    assert (method.redelivered, method.message_count, body) == (False, 999, b"0")
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_rows_may_be_compressed(node: Broker, channel: Any, compression: str) -> None:
+    publish(channel, 300, size=1_000)
+    plain, _ = read(node, "/queues/%2F/orders/rows")
+    packed, _ = read(node, "/queues/%2F/orders/rows", compression=compression)
+    assert packed.equals(plain)
+
+
+def test_so_many_rows_come_from_a_place_on(node: Broker, channel: Any) -> None:
+    publish(channel, 600)
+    table = browse(node, first=10, count=500, columns="offset")
+    assert table.to_pydict() == {"offset": list(range(10, 510))}
+    assert browse(node, first=600).num_rows == 0
+    assert browse(node, count=0).num_rows == 0
+
+
+def test_rows_end_where_they_have_so_many_octets(node: Broker, channel: Any) -> None:
+    publish(channel, 600, size=97)
+    assert browse(node, octets_max=98 * 10, columns="offset").num_rows == 10
+    assert browse(node, octets_max=0, columns="offset").num_rows == 1
+    assert browse(node, octets_max=980 + 99 * 90 + 100 * 251 - 1, columns="body").num_rows == 350
+    assert browse(node, octets_max=1_000_000, columns="body").num_rows == 600
+
+
+def test_only_what_was_published_so_is_there(node: Broker, channel: Any) -> None:
+    channel.exchange_declare("shop", "fanout")
+    channel.queue_bind("orders", "shop")
+    publish(channel, 3)
+    for key in ("a", "b", "c", "a"):
+        channel.basic_publish("shop", key, key.encode())
+    assert browse(node, routing_key="a")["body"].to_pylist() == [b"a", b"a"]
+    assert browse(node, routing_key=["b", "c"], exchange="shop")["body"].to_pylist() == [b"b", b"c"]
+    assert browse(node, exchange="")["body"].to_pylist() == [b"0", b"1", b"2"]
+    assert browse(node, exchange="shop", count=3)["body"].to_pylist() == [b"a", b"b", b"c"]
+    channel.exchange_delete("shop")
+
+
+def test_whoever_was_handed_it_before_is_seen(node: Broker, channel: Any) -> None:
+    publish(channel, 2)
+    method, _, _ = channel.basic_get("orders")
+    channel.basic_nack(method.delivery_tag)
+    channel.queue_declare("orders", passive=True)
+    assert browse(node)["redelivered"].to_pylist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["columns=nothing", "columns=", "compression=gzip", "first=-1", "count=x", "octets_max=1e3",
+     "exchange=" + "x" * 256, "first=9223372036854775808"],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_with_the_reason(node: Broker, channel: Any, query: str) -> None:
+    status, body = get(node, f"/api/warren/queues/%2F/orders/rows?{query}")
+    assert status == 400
+    assert json.loads(body)["reason"]
+
+
+def test_a_queue_that_is_not_there_is_not_found(node: Broker) -> None:
+    assert get(node, "/api/warren/queues/%2F/none/rows")[0] == 404
+
+
+def test_who_may_not_read_a_queue_gets_no_rows(node: Broker, channel: Any) -> None:
+    guest = Client(node)
+    guest.ask("PUT /users/blind", {"password": "x", "tags": "management"})
+    guest.ask("PUT /permissions/%2F/blind", {"configure": ".*", "write": ".*", "read": "^other$"})
+    assert Client(node, "blind:x").status("GET /warren/queues/%2F/orders/rows") == 401
+    guest.ask("DELETE /users/blind")
+
+
+def test_head_says_that_there_are_rows_and_sends_none(node: Broker, channel: Any) -> None:
+    publish(channel, 3)
+    answer = Client(node).ask("HEAD /warren/queues/%2F/orders/rows")
+    assert (answer.status, answer.value) == (200, None)
+
+
+def test_a_reader_that_takes_nothing_costs_a_bounded_amount_of_memory(node: Broker, channel: Any) -> None:
+    publish(channel, 400, size=100_000)
+    assert browse(node, columns="offset").num_rows == 400
+    before = resident(node)
+    readers = [stalled(node) for _ in range(8)]
+    # Others are served meanwhile, and what is sent is not the whole queue, eight times.
+    assert browse(node, columns="offset").num_rows == 400
+    assert resident(node) - before < 100_000_000
+    for reader in readers:
+        reader.close()
+
+
+def test_no_more_answers_are_made_at_once_than_may_be(node: Broker, channel: Any) -> None:
+    publish(channel, 200, size=100_000)
+    readers = [stalled(node) for _ in range(32)]
+    assert get(node, "/api/warren/queues/%2F/orders/rows")[0] == 503
+    for reader in readers:
+        reader.close()
+    deadline = time.monotonic() + TIMEOUT_S
+    while get(node, "/api/warren/queues/%2F/orders/rows?count=1")[0] == 503:
+        assert time.monotonic() < deadline
+
+
+def stalled(node: Broker) -> socket.socket:
+    """A reader that has asked for all rows, and takes the beginning of the answer only."""
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+    reader.settimeout(TIMEOUT_S)
+    reader.connect(("127.0.0.1", node.ports["http"]))
+    lines = ["GET /api/warren/queues/%2F/orders/rows HTTP/1.1", "host: x"]
+    lines += [f"{name}: {value}" for name, value in AUTHORIZATION.items()]
+    reader.sendall("\r\n".join([*lines, "", ""]).encode())
+    assert reader.recv(100).startswith(b"HTTP/1.1 200")
+    return reader
+
+
+def resident(node: Broker) -> int:
+    """Octets of memory that the broker has."""
+    pages = int(Path(f"/proc/{node.process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_without_pyarrow_the_answer_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "pyarrow.py").write_text("raise ImportError\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with broker(PYTHONPATH=path) as node:
+        Client(node).ask("PUT /queues/%2F/q", {})
+        status, reason = Client(node).refusal("GET /warren/queues/%2F/q/rows")
+        assert status == 501
+        assert "pyarrow" in str(reason)

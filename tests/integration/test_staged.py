@@ -1,0 +1,432 @@
+"""Staged publish over HTTP: what executors leave, a driver commits once, whoever dies in between."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pika
+import pyarrow as pa
+import pytest
+from tests.integration.api import Client
+from tests.integration.own_vhost import channel_in_vhost
+from tests.integration.process import Broker, broker
+from tests.integration.staging import ARROW_STREAM, Job, bodies, stream
+from tests.integration.test_serve import connect
+
+SCHEMA = pa.schema(
+    [("body", pa.binary()), ("routing_key", pa.string()), ("headers", pa.map_(pa.string(), pa.string()))]
+)
+
+
+@pytest.fixture
+def channel(node: Broker, client: Client) -> Iterator[Any]:
+    with channel_in_vhost(node, client, "staged") as channel:
+        channel.queue_declare("q", durable=True)
+        yield channel
+
+
+def job(client: Client, exchange: str = "amq.default", query: str = "query") -> Job:
+    return Job(client, query, exchange, "staged")
+
+
+def texts(count: int, prefix: str = "") -> list[bytes]:
+    return [f"{prefix}{number}".encode() for number in range(count)]
+
+
+def taken(channel: Any, queue: str = "q") -> list[bytes]:
+    found = []
+    while True:
+        method, _, body = channel.basic_get(queue, auto_ack=True)
+        if method is None:
+            return found
+        found.append(body)
+
+
+def count(channel: Any, queue: str = "q") -> int:
+    return int(channel.queue_declare(queue, passive=True).method.message_count)
+
+
+def may_write_keys(client: Client, pattern: str) -> None:
+    permission = {"exchange": "amq.topic", "write": pattern, "read": ""}
+    assert client.status("PUT /topic-permissions/staged/writer", permission) in (201, 204)
+
+
+def test_nothing_is_in_a_queue_before_the_commit_and_all_of_it_afterwards(
+    client: Client, channel: Any
+) -> None:
+    staged = job(client)
+    answer = staged.stage(0, 0, bodies(texts(600, "a"), "q"))
+    octets = sum(map(len, texts(600, "a")))
+    assert (answer.status, answer.value) == (200, {"rows": 600, "octets": octets})
+    staged.stage(0, 1, bodies(texts(5, "b"), "q"))
+    assert count(channel) == 0
+    [batch] = client.get("/warren/staged")
+    assert (batch["vhost"], batch["query"], batch["batch"], batch["state"]) == (
+        "staged",
+        "query",
+        0,
+        "staged",
+    )
+    assert (batch["stages"], batch["rows"], batch["user"]) == (2, 605, "guest")
+    answer = staged.commit(0, 1, 0)
+    assert (answer.status, answer.value) == (200, {"state": "committed", "rows": 605, "unroutable": 0})
+    assert taken(channel) == [*texts(5, "b"), *texts(600, "a")]
+    assert client.get("/warren/staged") == []
+
+
+def test_the_same_commit_again_publishes_nothing(client: Client, channel: Any) -> None:
+    staged = job(client, query="again")
+    staged.stage(3, 0, bodies(texts(10), "q"))
+    assert staged.commit(3, 0).value["state"] == "committed"
+    again = staged.commit(3, 0)
+    assert (again.status, again.value) == (200, {"state": "already committed", "rows": 10, "unroutable": 0})
+    # And one before it, of which nobody knows any more how many rows it had.
+    assert staged.commit(2, 0).value["state"] == "already committed"
+    # A task that is run again, however much it sends, is none the worse for it.
+    late = staged.stage(3, 0, bodies([bytes(1_000)] * 5_000, "q"))
+    assert (late.status, late.value) == (200, {"rows": 0, "octets": 0, "state": "already committed"})
+    assert count(channel) == 10
+
+
+def test_a_commit_names_what_is_missing_and_publishes_nothing(client: Client, channel: Any) -> None:
+    staged = job(client, query="missing")
+    staged.stage(0, 0, bodies(texts(10), "q"))
+    answer = staged.commit(0, 0, 1, 2)
+    assert answer.status == 409
+    assert answer.value["error"] == "missing"
+    assert answer.value["missing"] == [{"partition": 1, "attempt": 0}, {"partition": 2, "attempt": 0}]
+    assert count(channel) == 0
+    assert staged.discard(0).status == 204
+
+
+def test_only_the_attempts_that_are_named_are_published(client: Client, channel: Any) -> None:
+    staged = job(client, query="attempts")
+    staged.stage(0, 0, bodies([b"lost"], "q"), attempt=1)
+    staged.stage(0, 0, bodies([b"first"], "q"), attempt=2)
+    staged.stage(0, 0, bodies([b"again"], "q"), attempt=2)
+    assert staged.commit(0, 0, attempt=2).value["rows"] == 1
+    assert taken(channel) == [b"again"]
+    assert client.get("/warren/staged") == []
+
+
+def test_what_is_discarded_is_not_there_any_more(client: Client, channel: Any) -> None:
+    staged = job(client, query="discarded")
+    staged.stage(0, 0, bodies(texts(10), "q"))
+    assert staged.discard(0).status == 204
+    assert staged.discard(0).status == 204
+    assert staged.commit(0, 0).status == 409
+    staged.stage(0, 0, bodies([b"anew"], "q"))
+    assert staged.commit(0, 0).status == 200
+    assert taken(channel) == [b"anew"]
+
+
+def test_a_batch_of_nothing_is_committed_too(client: Client, channel: Any) -> None:
+    staged = job(client, query="empty")
+    assert staged.commit(0).value == {"state": "committed", "rows": 0, "unroutable": 0}
+    assert staged.commit(0).value["state"] == "already committed"
+    assert staged.stage(1, 0, bodies([], "q")).value == {"rows": 0, "octets": 0}
+    assert staged.commit(1, 0).status == 200
+
+
+def test_columns_are_properties(client: Client, channel: Any) -> None:
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    octets = stream(
+        {
+            "body": ["text"], "routing_key": ["q"], "message_id": ["m"], "correlation_id": ["c"],
+            "content_type": ["text/plain"], "content_encoding": ["utf-8"], "type": ["t"], "app_id": ["a"],
+            "user_id": ["guest"], "reply_to": ["r"], "expiration": ["60000"],
+            "priority": pa.array([3], pa.int32()), "delivery_mode": pa.array([1], pa.int32()),
+            "timestamp": pa.array([now], pa.timestamp("us", "UTC")),
+            "headers_json": ['{"n": {"$I": 5}, "t": {"x": true}}'],
+            "offset": pa.array([7], pa.int64()), "queue": ["elsewhere"],
+        }
+    )  # fmt: skip
+    staged = job(client, query="columns")
+    assert staged.stage(0, 0, octets).status == 200
+    assert staged.commit(0, 0).status == 200
+    _, found, body = channel.basic_get("q", auto_ack=True)
+    assert body == b"text"
+    assert (found.message_id, found.correlation_id, found.content_type) == ("m", "c", "text/plain")
+    assert (found.content_encoding, found.type, found.app_id, found.user_id) == ("utf-8", "t", "a", "guest")
+    assert (found.reply_to, found.expiration, found.priority, found.delivery_mode) == ("r", "60000", 3, 1)
+    assert found.timestamp == int(now.timestamp())
+    assert found.headers == {"n": 5, "t": {"x": True}}
+
+
+def test_rows_are_persistent_and_their_headers_texts_unless_they_say_otherwise(
+    client: Client, channel: Any
+) -> None:
+    octets = stream(
+        {"body": [b"1", b"2"], "routing_key": ["q", "q"], "headers": [[("a", "b")], None]}, SCHEMA
+    )
+    staged = job(client, query="headers")
+    assert staged.stage(0, 0, octets).status == 200
+    assert staged.commit(0, 0).status == 200
+    found = [channel.basic_get("q", auto_ack=True)[1] for _ in range(2)]
+    assert [(each.delivery_mode, each.headers) for each in found] == [(2, {"a": "b"}), (2, None)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"body": [b"", None]}, "row 1, column 'body': it is null"),
+        ({"body": [b""], "routing_key": ["x" * 256]},
+         "row 0, column 'routing_key': it is longer than 255 octets"),
+        ({"body": [b""], "message_id": ["ü" * 128]},
+         "row 0, column 'message_id': it is longer than 255 octets"),
+        ({"body": [b"", b""], "priority": [5, 256]}, "row 1, column 'priority': 256 is none of 0 to 255"),
+        ({"body": [b""], "delivery_mode": [3]}, "row 0, column 'delivery_mode': 3 is none of 1 to 2"),
+        ({"body": [b""], "user_id": ["somebody"]},
+         "row 0, column 'user_id': 'somebody' is not 'guest', who stages it"),
+        ({"body": [b""], "expiration": ["soon"]},
+         "row 0, column 'expiration': invalid expiration 'soon': no_integer"),
+        ({"body": [b""], "reply_to": ["amq.rabbitmq.reply-to"]},
+         "row 0, column 'reply_to': nobody here takes replies"),
+        ({"body": [b""], "headers_json": ["[1]"]},
+         "row 0, column 'headers_json': headers are not a JSON object"),
+        ({"body": [b""], "colour": ["red"]}, "there is no property 'colour': leave this column out"),
+        ({"body": [1]}, "column 'body' cannot be int64"),
+        ({"routing_key": ["q"]}, "there is no column 'body'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_published_is_refused_with_its_row_and_column(
+    client: Client, channel: Any, columns: dict[str, Any], reason: str
+) -> None:
+    answer = job(client, query="refused").stage(0, 0, stream(columns))
+    assert (answer.status, answer.reason) == (400, reason)
+    assert client.get("/warren/staged") == []
+
+
+@pytest.mark.parametrize(
+    ("octets", "reason"),
+    [
+        (b"", "the stream ends before its end"),
+        (b"no stream at all", "this is no Arrow IPC stream"),
+        (bodies([b"1"], "q")[:-8], "the stream ends before its end"),
+        (b"\xff\xff\xff\xff\x10\0\0\0" + b"\xff" * 16, "the metadata of a message make no sense"),
+        (b"\xff\xff\xff\xff\xff\xff\xff\x7f", "metadata of 2147483647 octets: no more than 1048576 are read"),
+        (b"\xff\xff\xff\xff\0\0\0\0", "the stream has no schema"),
+        (stream({"body": pa.array([b"a"]).dictionary_encode()}), "column 'body' cannot be dictionary"),
+    ],
+)
+def test_octets_that_are_no_stream_are_refused(
+    client: Client, channel: Any, octets: bytes, reason: str
+) -> None:
+    answer = job(client, query="octets").stage(0, 0, octets)
+    assert answer.status == 400
+    assert str(answer.reason).startswith(reason)
+
+
+def test_a_batch_that_would_be_too_large_when_it_is_read_is_refused(client: Client, channel: Any) -> None:
+    table = pa.table({"body": pa.array([bytes(40_000_000)] * 2, pa.binary())})
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    octets = sink.getvalue().to_pybytes()
+    assert len(octets) < 100_000
+    answer = job(client, query="bomb").stage(0, 0, octets)
+    assert answer.status == 400
+    assert "uncompressed: no more than" in str(answer.reason)
+
+
+def test_compressed_rows_are_published(client: Client, channel: Any) -> None:
+    sink = pa.BufferOutputStream()
+    table = pa.table({"body": texts(1_000), "routing_key": ["q"] * 1_000})
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
+    staged = job(client, query="compressed")
+    assert staged.stage(0, 0, sink.getvalue().to_pybytes()).value["rows"] == 1_000
+    assert staged.commit(0, 0).status == 200
+    assert taken(channel) == texts(1_000)
+
+
+def test_rows_are_routed_as_any_message(client: Client, channel: Any) -> None:
+    channel.queue_declare("other", durable=True)
+    for queue in ("q", "other"):
+        channel.queue_bind(queue, "amq.topic", f"{queue}.#")
+    channel.queue_bind("other", "amq.topic", "q.x")
+    staged = job(client, "amq.topic", "routed")
+    octets = stream({"body": [b"1", b"2", b"3"], "routing_key": ["q.x", "other", "nowhere"]})
+    assert staged.stage(0, 0, octets).status == 200
+    assert staged.commit(0, 0).value == {"state": "committed", "rows": 3, "unroutable": 1}
+    assert (taken(channel), taken(channel, "other")) == ([b"1"], [b"1", b"2"])
+
+
+def test_a_full_queue_makes_the_commit_wait_and_then_it_goes_on_where_it_was(
+    client: Client, channel: Any
+) -> None:
+    limit = {"x-max-length": 100, "x-overflow": "reject-publish"}
+    channel.queue_declare("limited", durable=True, arguments=limit)
+    staged = job(client, query="full")
+    staged.stage(0, 0, bodies(texts(250), "limited"))
+    found: list[bytes] = []
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(staged.commit(0, 0)))
+    asking.start()
+    while len(found) < 250:
+        found += taken(channel, "limited")
+    asking.join()
+    assert answers[0].value["state"] == "committed"
+    assert found == texts(250)
+
+
+def test_a_commit_that_waits_can_be_given_up_and_what_is_published_stays(
+    node: Broker, client: Client, channel: Any
+) -> None:
+    limit = {"x-max-length": 3, "x-overflow": "reject-publish"}
+    channel.queue_declare("tiny", durable=True, arguments=limit)
+    staged = job(client, query="stuck")
+    staged.stage(0, 0, bodies(texts(5), "tiny"))
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(staged.commit(0, 0)))
+    asking.start()
+    other = job(Client(node), query="stuck")
+    while not any(each["published"] == 3 for each in Client(node).get("/warren/staged")):
+        pass
+    assert other.discard(0).status == 409
+    assert other.stage(0, 1, bodies([b"late"], "tiny")).value["state"] == "committing"
+    assert other.commit(1, 0).status == 409
+    assert other.discard(0, force="true").status == 204
+    asking.join()
+    assert (answers[0].status, answers[0].value["error"]) == (409, "given_up")
+    assert staged.commit(0, 0).status == 409
+    assert taken(channel, "tiny") == texts(3)
+    # The next batch is another one.
+    staged.stage(1, 0, bodies([b"next"], "tiny"))
+    assert staged.commit(1, 0).status == 200
+
+
+def test_whoever_may_not_publish_may_not_stage_or_commit(node: Broker, client: Client, channel: Any) -> None:
+    client.ask("PUT /users/writer", {"password": "w", "tags": "management"})
+    client.ask("PUT /permissions/staged/writer", {"configure": "", "write": "^amq.topic$", "read": ""})
+    client.ask(
+        "PUT /topic-permissions/staged/writer", {"exchange": "amq.topic", "write": "^mine", "read": ""}
+    )
+    writer = Client(node, "writer:w")
+    staged = job(writer, "amq.topic", "writers")
+    try:
+        assert job(writer, "amq.fanout", "writers").stage(0, 0, bodies([b"1"], "q")).status in (401, 403, 400)
+        assert staged.stage(0, 0, bodies([b"1", b"2"], "theirs")).status != 200
+        assert staged.stage(0, 0, bodies([b"1"], "mine.x")).status == 200
+        # What is one user's is not another's.
+        other = job(client, "amq.topic", "writers")
+        assert other.commit(0, 0).status == 401
+        client.ask(
+            "PUT /topic-permissions/staged/writer", {"exchange": "amq.topic", "write": "^no", "read": ""}
+        )
+        assert staged.commit(0, 0).status != 200
+        assert client.get("/warren/staged")[0]["state"] == "staged"
+        client.ask(
+            "PUT /topic-permissions/staged/writer", {"exchange": "amq.topic", "write": "^m", "read": ""}
+        )
+        assert staged.commit(0, 0).status == 200
+    finally:
+        client.ask("DELETE /users/writer")
+
+
+def test_an_exchange_that_is_not_there_is_told(client: Client, channel: Any) -> None:
+    answer = job(client, "nowhere", "lost").stage(0, 0, bodies([b"1"], "q"))
+    assert answer.status in (400, 404)
+    assert "no exchange 'nowhere'" in str(answer.reason)
+
+
+@pytest.mark.parametrize("missing", ["query", "batch", "partition", "attempt"])
+def test_a_stage_says_what_it_is_for(client: Client, channel: Any, missing: str) -> None:
+    given = {"query": "x", "batch": "0", "partition": "0", "attempt": "0"}
+    query = "&".join(f"{name}={value}" for name, value in given.items() if name != missing)
+    answer = client.ask(
+        f"POST /warren/staged/staged/amq.default?{query}", bodies([b""], "q"), {"content-type": ARROW_STREAM}
+    )
+    assert answer.status == 400
+
+
+def test_without_a_data_directory_nothing_is_staged() -> None:
+    with broker() as node:
+        answer = Job(Client(node), "query").stage(0, 0, bodies([b""], "q"))
+        assert (answer.status, answer.value["error"]) == (501, "not_implemented")
+
+
+def test_what_was_staged_and_what_was_committed_is_known_after_a_kill(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as node:
+        connect(node.port).channel().queue_declare("q", durable=True)
+        staged = Job(Client(node), "query")
+        staged.stage(0, 0, bodies(texts(1_000), "q"))
+        assert staged.commit(0, 0).status == 200
+        staged.stage(1, 0, bodies([b"later"], "q"))
+        node.process.send_signal(signal.SIGKILL)
+        node.process.wait()
+    with broker("--data-dir", str(tmp_path)) as node:
+        channel = connect(node.port).channel()
+        staged = Job(Client(node), "query")
+        assert staged.commit(0, 0).value["state"] == "already committed"
+        assert staged.commit(1, 0).value["state"] == "committed"
+        assert taken(channel) == [*texts(1_000), b"later"]
+        assert not any("damaged" in line for line in node.lines)
+
+
+def test_the_rows_of_another_virtual_host_go_with_it(node: Broker, client: Client) -> None:
+    client.ask("PUT /vhosts/gone")
+    client.ask("PUT /permissions/gone/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    staged = Job(client, "query", vhost="gone")
+    assert staged.stage(0, 0, bodies([b"1"], "q")).status == 200
+    assert client.status("DELETE /vhosts/gone") == 204
+    assert client.get("/warren/staged") == []
+    client.ask("PUT /vhosts/gone")
+    assert client.get("/warren/staged") == []
+    client.ask("DELETE /vhosts/gone")
+
+
+def test_a_driver_that_goes_away_stops_no_commit(node: Broker, client: Client, channel: Any) -> None:
+    staged = job(Client(node), query="impatient")
+    staged.stage(0, 0, bodies(texts(20_000), "q"))
+    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port, "staged"))
+    impatient = Client(node)
+    body = b'{"query": "impatient", "batch": 0, "partitions": [{"partition": 0, "attempt": 0}]}'
+    impatient._connection.request("POST", "/api/warren/staged/staged/commit", body, impatient._headers)
+    impatient.close()
+    while client.get("/warren/staged"):
+        pass
+    assert count(connection.channel()) == 20_000
+    assert staged.commit(0, 0).value == {"state": "already committed", "rows": 20_000, "unroutable": 0}
+    connection.close()
+
+
+def test_a_stream_gets_each_row_once_though_the_broker_is_killed(tmp_path: Path) -> None:
+    sent = [texts(700, f"{batch} ") for batch in range(2)]
+    with broker("--data-dir", str(tmp_path)) as node:
+        channel = connect(node.port).channel()
+        channel.queue_declare("q", durable=True)
+        channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+        for queue in ("q", "s"):
+            channel.queue_bind(queue, "amq.fanout")
+        staged = Job(Client(node), "query", "amq.fanout")
+        staged.stage(0, 0, bodies(sent[0], ""))
+        assert staged.commit(0, 0).status == 200
+        staged.stage(1, 0, bodies(sent[1], ""))
+        # The driver is not told.
+        impatient = Client(node)
+        body = b'{"query": "query", "batch": 1, "partitions": [{"partition": 0, "attempt": 0}]}'
+        impatient._connection.request("POST", "/api/warren/staged/%2F/commit", body, impatient._headers)
+        looking = Client(node)
+        while any(each["published"] == 0 for each in looking.get("/warren/staged")):
+            pass
+        node.process.send_signal(signal.SIGKILL)
+        node.process.wait()
+    with broker("--data-dir", str(tmp_path)) as node:
+        staged = Job(Client(node), "query", "amq.fanout")
+        assert staged.commit(1, 0).status == 200
+        channel = connect(node.port).channel()
+        channel.basic_qos(prefetch_count=100)
+        found: list[bytes] = []
+        arguments = {"x-stream-offset": "first"}
+        for method, _, text in channel.consume("s", arguments=arguments, inactivity_timeout=2):
+            if method is None:
+                break
+            found.append(text)
+            channel.basic_ack(method.delivery_tag)
+        assert found == [*sent[0], *sent[1]]
+        assert taken(connect(node.port).channel()) == [*sent[0], *sent[1]]

@@ -1,0 +1,291 @@
+"""The stream protocol, spoken by rstream and read back over AMQP; and what of it survives SIGKILL."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pika
+import pytest
+from rstream import (
+    AMQPMessage,
+    CompressionType,
+    Consumer,
+    ConsumerOffsetSpecification,
+    OffsetSpecification,
+    OffsetType,
+    Producer,
+    RouteType,
+    SuperStreamConsumer,
+    SuperStreamCreationOption,
+    SuperStreamProducer,
+    amqp_decoder,
+)
+from tests.integration.process import Broker, broker
+
+from warren.wire.streams import commands
+from warren.wire.streams.codes import Key
+from warren.wire.streams.codes import OffsetType as Start
+from warren.wire.streams.commands import Command
+from warren.wire.streams.delivery import decode_deliver
+from warren.wire.streams.fields import Offset
+from warren.wire.streams.frames import framed
+from warren.wire.streams.publishing import Publication, encode_publish
+
+WAIT_S = 20
+FIRST = ConsumerOffsetSpecification(OffsetType.FIRST)
+LOGIN = {"username": "guest", "password": "guest"}
+
+
+@pytest.fixture
+def warren(tmp_path: Path) -> Iterator[Broker]:
+    with broker("--data-dir", str(tmp_path)) as running:
+        yield running
+
+
+def run(scene: Callable[[], Awaitable[None]]) -> None:
+    """Run `scene`, which may take so long."""
+
+    async def bounded() -> None:
+        await asyncio.wait_for(scene(), WAIT_S * 2)
+
+    asyncio.run(bounded())
+
+
+class Reading:
+    """What a consumer of rstream has got, and the moment at which that is enough."""
+
+    def __init__(self, count: int) -> None:
+        self.got: list[tuple[int, AMQPMessage]] = []
+        self._count = count
+        self._is_enough = asyncio.Event()
+
+    async def take(self, message: AMQPMessage, context: object) -> None:
+        self.got.append((context.offset, message))  # type: ignore[attr-defined]
+        if len(self.got) >= self._count:
+            self._is_enough.set()
+
+    async def enough(self) -> None:
+        await asyncio.wait_for(self._is_enough.wait(), WAIT_S)
+
+
+def test_rstream_publishes_and_reads(warren: Broker) -> None:
+    where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
+
+    async def scene() -> None:
+        async with Producer(**where) as producer:
+            for _ in range(2):
+                arguments = {"max-length-bytes": 10_000_000}
+                await producer.create_stream("s", arguments=arguments, exists_ok=True)
+            for number in range(50):
+                sent = AMQPMessage(body=b"one %d" % number, application_properties={"number": number})
+                await producer.send_wait("s", sent)
+            await producer.send_batch("s", [AMQPMessage(body=b"many %d" % number) for number in range(50)])
+            for kind in (CompressionType.No, CompressionType.Gzip):
+                packed = [AMQPMessage(body=b"packed %d" % number) for number in range(25)]
+                await producer.send_sub_entry("s", packed, compression_type=kind)
+        consumer = Consumer(**where)
+        await consumer.start()
+        reading = Reading(150)
+        await consumer.subscribe("s", reading.take, decoder=amqp_decoder, offset_specification=FIRST)
+        await reading.enough()
+        assert [offset for offset, _ in reading.got] == list(range(150))
+        bodies = [bytes(message.body) for _, message in reading.got]
+        assert bodies[:50] == [b"one %d" % number for number in range(50)]
+        assert sorted(bodies[50:100]) == sorted(b"many %d" % number for number in range(50))
+        assert bodies[100:] == [b"packed %d" % number for number in range(25)] * 2
+        assert reading.got[7][1].application_properties == {b"number": 7}
+        await consumer.store_offset("s", "reader", 120)
+        assert await consumer.query_offset("s", "reader") == 120
+        await consumer.close()
+
+    run(scene)
+
+
+def test_both_protocols_read_what_either_has_sent(warren: Broker) -> None:
+    where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
+    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", warren.port))
+    channel = connection.channel()
+    channel.confirm_delivery()
+    channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    properties = pika.BasicProperties(message_id="m", content_type="text/plain", headers={"n": 5})
+    channel.basic_publish("", "s", b"from AMQP", properties)
+
+    async def scene() -> None:
+        async with Producer(**where) as producer:
+            sent = AMQPMessage(body=b"from rstream", application_properties={"n": "x"})
+            await producer.send_wait("s", sent)
+        consumer = Consumer(**where)
+        await consumer.start()
+        reading = Reading(2)
+        await consumer.subscribe("s", reading.take, decoder=amqp_decoder, offset_specification=FIRST)
+        await reading.enough()
+        (_, first), (_, second) = reading.got
+        assert (bytes(first.body), bytes(second.body)) == (b"from AMQP", b"from rstream")
+        assert first.properties.message_id == b"m"
+        assert first.message_annotations[b"x-routing-key"] == b"s"
+        assert second.message_annotations is None
+        await consumer.close()
+
+    run(scene)
+    channel.basic_qos(prefetch_count=10)
+    got: list[tuple[bytes, object]] = []
+    for method, found, body in channel.consume("s", arguments={"x-stream-offset": "first"}):
+        got.append((body, found.headers["n"]))
+        channel.basic_ack(method.delivery_tag)
+        if len(got) == 2:
+            break
+    assert got == [(b"from AMQP", 5), (b"from rstream", "x")]
+    connection.close()
+
+
+def test_a_super_stream_is_read_by_single_active_consumers(warren: Broker) -> None:
+    where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
+
+    async def key(message: AMQPMessage) -> str:
+        return str(message.application_properties["id"])
+
+    async def begin(is_active: bool, context: object) -> OffsetSpecification:
+        return OffsetSpecification(OffsetType.FIRST, 0)
+
+    async def scene() -> None:
+        made = SuperStreamCreationOption(n_partitions=3)
+        async with SuperStreamProducer(
+            **where,
+            super_stream="orders",
+            super_stream_creation_option=made,
+            routing=RouteType.Hash,
+            routing_extractor=key,
+        ) as producer:
+            for number in range(60):
+                sent = AMQPMessage(body=b"%d" % number, application_properties={"id": str(number)})
+                await producer.send(sent)
+        consumer = SuperStreamConsumer(**where, super_stream="orders")
+        await consumer.start()
+        reading = Reading(60)
+        await consumer.subscribe(
+            callback=reading.take,
+            decoder=amqp_decoder,
+            offset_specification=FIRST,
+            properties={"single-active-consumer": "true", "name": "group", "super-stream": "orders"},
+            consumer_update_listener=begin,
+        )
+        await reading.enough()
+        assert sorted(int(bytes(message.body)) for _, message in reading.got) == list(range(60))
+        await consumer.close()
+
+    run(scene)
+
+
+class Raw:
+    """A client that says each frame when it is told to."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
+        self._file = self._socket.makefile("rb")
+        self.ask(commands.SaslHandshake())
+        self.ask(commands.SaslAuthenticate("PLAIN", b"\0guest\0guest"))
+        self.hear()
+        self.say(commands.Tune(0, 0).encode())
+        self.ask(commands.Open("/"))
+
+    def say(self, octets: bytes) -> None:
+        self._socket.sendall(octets)
+
+    def hear(self) -> bytes:
+        size = int.from_bytes(self._file.read(4), "big")
+        return self._file.read(size)
+
+    def ask(self, command: Command) -> bytes:
+        self.say(command.encode(1))
+        return self.hear()
+
+    def publish(self, *sequences: int) -> None:
+        entries: list[tuple[int, object]] = [
+            (number, b"\0Su\xa0\x01%c" % (number % 256)) for number in sequences
+        ]
+        self.say(framed(encode_publish(Publication(1, entries))))  # type: ignore[arg-type]
+
+    def confirmed(self, count: int) -> set[int]:
+        """So many sequences that are safe, or more."""
+        found: set[int] = set()
+        while len(found) < count:
+            frame = self.hear()
+            assert frame[:2] == Key.PUBLISH_CONFIRM.to_bytes(2, "big")
+            found |= {int.from_bytes(frame[at : at + 8], "big") for at in range(9, len(frame), 8)}
+        return found
+
+    def messages(self, count: int) -> list[bytes]:
+        """The first messages of the stream."""
+        self.say(commands.Subscribe(1, "s", Offset(Start.FIRST), 1_000, {}).encode(1))
+        self.hear()
+        found: list[bytes] = []
+        while len(found) < count:
+            found += decode_deliver(self.hear()).messages
+        return found
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+def killed(running: Broker) -> None:
+    running.process.send_signal(signal.SIGKILL)
+    running.process.wait(WAIT_S)
+
+
+def test_what_was_confirmed_survives_and_comes_once_however_often_it_is_sent(tmp_path: Path) -> None:
+    """SIGKILL between publish and confirm, again and again: the client sends everything anew each time."""
+    confirmed: set[int] = set()
+    sequences = range(1, 401)
+    for _ in range(4):
+        with broker("--data-dir", str(tmp_path)) as running:
+            client = Raw(running.ports["stream"])
+            client.ask(commands.Create("s", {}))
+            client.ask(commands.DeclarePublisher(1, "producer", "s"))
+            known = client.ask(commands.QueryPublisherSequence("producer", "s"))
+            assert int.from_bytes(known[-8:], "big") >= max(confirmed, default=0)
+            for sequence in sequences:
+                client.publish(sequence)
+            # Some are safe by then, and the others may be under way.
+            confirmed |= client.confirmed(len(confirmed) // 2 + 50)
+            client.close()
+            killed(running)
+    with broker("--data-dir", str(tmp_path)) as running:
+        client = Raw(running.ports["stream"])
+        client.ask(commands.DeclarePublisher(1, "producer", "s"))
+        client.publish(*sequences)
+        assert client.confirmed(400) == set(sequences)
+        found = client.messages(400)
+        assert found == [b"\0Su\xa0\x01%c" % (number % 256) for number in sequences]
+        client.close()
+
+
+def test_an_offset_that_was_stored_survives_a_restart(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as running:
+        client = Raw(running.ports["stream"])
+        client.ask(commands.Create("s", {}))
+        client.say(commands.StoreOffset("reader", "s", 77).encode())
+        client.ask(commands.QueryOffset("reader", "s"))
+        client.close()
+        assert running.stop() == 0
+    with broker("--data-dir", str(tmp_path)) as running:
+        client = Raw(running.ports["stream"])
+        assert int.from_bytes(client.ask(commands.QueryOffset("reader", "s"))[-8:], "big") == 77
+        client.close()
+
+
+def test_without_a_data_directory_streams_are_in_memory() -> None:
+    with broker() as running:
+        client = Raw(running.ports["stream"])
+        assert client.ask(commands.Create("s", {}))[-2:] == b"\0\x01"
+        client.close()
+        assert running.stop() == 0
+
+
+def test_a_port_of_the_stream_protocol_that_is_taken_is_no_reason_not_to_start() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with broker("--stream-port", str(port), "--host", "127.0.0.1") as running:
+            assert "stream" not in running.ports

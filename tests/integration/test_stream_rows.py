@@ -1,0 +1,162 @@
+"""Streams over HTTP: where they begin and end, and any range of them as rows, as often as one likes."""
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pyarrow as pa
+import pytest
+from tests.integration.api import Client, get
+from tests.integration.process import Broker, broker
+from tests.integration.test_rows import read
+
+COUNT = 1_500
+STREAM = "/warren/streams/%2F/events"
+
+
+@pytest.fixture
+def channel(node: Broker) -> Iterator[Any]:
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
+        channel = connection.channel()
+        declare(channel)
+        yield channel
+        channel.queue_delete("events")
+
+
+def declare(channel: Any, **arguments: object) -> None:
+    channel.queue_declare("events", durable=True, arguments={"x-queue-type": "stream", **arguments})
+
+
+def publish(node: Broker, channel: Any, count: int = COUNT, size: int = 0) -> None:
+    before = Client(node).get(STREAM)["committed"]
+    for number in range(count):
+        channel.basic_publish("", "events", b"%d" % (before + number) + bytes(size))
+    deadline = time.monotonic() + 30
+    while Client(node).get(STREAM)["committed"] < before + count:
+        assert time.monotonic() < deadline
+
+
+def numbers(node: Broker, **query: object) -> list[int]:
+    table, _ = read(node, "/streams/%2F/events/rows", **query)
+    offsets: list[int] = table["offset"].to_pylist()
+    assert [int(body) for body in table["body"].to_pylist()] == offsets
+    return offsets
+
+
+def test_any_range_is_read_as_often_as_one_likes(node: Broker, channel: Any) -> None:
+    publish(node, channel)
+    assert numbers(node) == numbers(node, start=0) == list(range(COUNT))
+    for start, end in ((0, 1), (700, 900), (COUNT - 1, COUNT), (5, 5), (COUNT, COUNT + 5), (900, 800)):
+        assert numbers(node, start=start, end=end) == list(range(start, min(end, COUNT)))
+    table, response = read(node, "/streams/%2F/events/rows", start=10, end=COUNT + 100, columns="offset")
+    assert response.headers["warren-next-offset"] == str(COUNT)
+    assert table.num_rows == COUNT - 10
+
+
+def test_a_stream_says_where_it_begins_and_ends(node: Broker, channel: Any) -> None:
+    assert Client(node).get(STREAM)["committed"] == 0
+    before = int(time.time() * 1000)
+    publish(node, channel)
+    shown = Client(node).get(STREAM)
+    assert (shown["name"], shown["vhost"], shown["first"], shown["committed"]) == ("events", "/", 0, COUNT)
+    [segment] = shown["segments"]
+    assert (segment["first"], segment["end"], segment["is_sealed"]) == (0, COUNT, False)
+    assert before - 1_000 <= segment["first_time"] <= segment["last_time"] <= int(time.time() * 1000) + 1_000
+    assert Client(node).get(f"{STREAM}?timestamp=0")["offset"] == 0
+    assert Client(node).get(f"{STREAM}?timestamp={segment['last_time'] + 5_000}")["offset"] == COUNT
+
+
+def test_rows_end_where_they_have_so_many_octets(node: Broker, channel: Any) -> None:
+    publish(node, channel, 10)
+    table, response = read(node, "/streams/%2F/events/rows", octets_max=5)
+    assert table["offset"].to_pylist() == [0, 1, 2, 3, 4]
+    assert "warren-next-offset" not in response.headers
+    assert read(node, "/streams/%2F/events/rows", start=4, octets_max=0)[0]["offset"].to_pylist() == [4]
+
+
+def test_only_what_was_published_so_is_there(node: Broker, channel: Any) -> None:
+    channel.exchange_declare("shop", "fanout")
+    channel.queue_bind("events", "shop")
+    publish(node, channel, 3)
+    for key in "abcab":
+        channel.basic_publish("shop", key, key.encode())
+    deadline = time.monotonic() + 30
+    while Client(node).get(STREAM)["committed"] < 8:
+        assert time.monotonic() < deadline
+    rows = "/streams/%2F/events/rows"
+    assert read(node, rows, routing_key="a")[0]["offset"].to_pylist() == [3, 6]
+    assert read(node, rows, routing_key=["b", "c"])[0]["body"].to_pylist() == [b"b", b"c", b"b"]
+    assert read(node, rows, exchange="")[0]["offset"].to_pylist() == [0, 1, 2]
+    assert read(node, rows, exchange="shop", routing_key="none")[0].num_rows == 0
+    channel.exchange_delete("shop")
+
+
+def test_a_stream_that_was_declared_again_is_another_one(node: Broker, channel: Any) -> None:
+    epoch = Client(node).get(STREAM)["epoch"]
+    assert get(node, f"/api{STREAM}/rows?epoch={epoch}")[0] == 200
+    channel.queue_delete("events")
+    declare(channel)
+    other = Client(node).get(STREAM)["epoch"]
+    assert other != epoch
+    assert Client(node).status(f"GET {STREAM}/rows?epoch={epoch}") == 409
+
+
+def test_a_queue_that_is_no_stream_is_not_found(node: Broker, channel: Any) -> None:
+    channel.queue_declare("classic")
+    assert Client(node).status("GET /warren/streams/%2F/classic") == 404
+    assert Client(node).status("GET /warren/streams/%2F/classic/rows") == 404
+    assert Client(node).status("GET /warren/streams/%2F/none") == 404
+    assert Client(node).status("POST /warren/queues/%2F/events/leases", {"key": "k"}) == 400
+    channel.queue_delete("classic")
+
+
+def test_who_may_not_read_a_stream_is_told_nothing(node: Broker, channel: Any) -> None:
+    guest = Client(node)
+    guest.ask("PUT /users/blind", {"password": "x", "tags": "management"})
+    guest.ask("PUT /permissions/%2F/blind", {"configure": ".*", "write": ".*", "read": "^other$"})
+    blind = Client(node, "blind:x")
+    assert [blind.status(f"GET {path}") for path in (STREAM, f"{STREAM}/rows")] == [401, 401]
+    guest.ask("DELETE /users/blind")
+
+
+def test_what_retention_has_passed_is_gone_and_where_it_begins_is_said(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as node:
+        connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+        channel = connection.channel()
+        limits = {"x-max-length-bytes": 1_000_000, "x-stream-max-segment-size-bytes": 300_000}
+        declare(channel, **limits)
+        publish(node, channel, 300, size=10_000)
+        deadline = time.monotonic() + 60
+        while not Client(node).get(STREAM)["first"]:
+            publish(node, channel, 30, size=10_000)
+            assert time.monotonic() < deadline
+        first, status = 0, 410
+        while status == 410:
+            # More may be given up meanwhile.
+            status, body = get(node, f"/api{STREAM}/rows?start={first}&columns=offset")
+            if status == 410:
+                gone = json.loads(body)
+                assert gone["error"] == "gone"
+                assert gone["first"] > first
+                first = gone["first"]
+        assert status == 200
+        assert first > 0
+        assert pa.ipc.open_stream(body).read_all()["offset"].to_pylist()[0] == first
+        connection.close()
+
+
+def test_the_same_rows_are_there_after_a_crash(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as node:
+        connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+        declare(connection.channel())
+        publish(node, connection.channel())
+        before, _ = read(node, "/streams/%2F/events/rows")
+        epoch = Client(node).get(STREAM)["epoch"]
+        node.process.send_signal(signal.SIGKILL)
+        node.process.wait()
+    with broker("--data-dir", str(tmp_path)) as node:
+        assert read(node, "/streams/%2F/events/rows", epoch=epoch)[0].equals(before)

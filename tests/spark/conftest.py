@@ -1,0 +1,70 @@
+"""One Spark for all tests, as small as it can be, and a RabbitMQ and a Warren to read and write."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.broker import free_port, running_warren
+from tests.rabbitmq import RabbitMQ, is_installed
+from tests.spark.brokers import Place
+
+os.environ["PYSPARK_PYTHON"] = sys.executable
+# Spark takes seconds to start and to plan, and other work may share the processor.
+TEST_S_MAX = 600
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(pytest.mark.timeout(TEST_S_MAX))
+
+
+def session(name: str) -> SparkSession:
+    """A Spark of this process: two threads, no page of its own."""
+    return (
+        SparkSession.builder.master("local[2]")
+        .appName(name)
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "2")
+        # A worker that starts on a busy machine needs more than the 15 seconds that it is given.
+        .config("spark.python.authenticate.socketTimeout", "300")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    found = session("tests")
+    found.sparkContext.setLogLevel("ERROR")
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    if not is_installed():
+        pytest.skip("rabbitmq-server is not installed")
+    management = free_port()
+    settings = f"management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {management}\n"
+    folder = tmp_path_factory.mktemp("rabbitmq")
+    broker = RabbitMQ(folder, listen="127.0.0.1", settings=settings, plugins=["rabbitmq_management"])
+    broker.start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(broker.remove)
+        stack.callback(broker.stop)
+        yield Place(broker.port, management)
+
+
+@pytest.fixture(scope="session")
+def warren(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    management = free_port()
+    folder: Path = tmp_path_factory.mktemp("warren")
+    arguments = ("--data-dir", str(folder / "data"), "--management-port", str(management))
+    with running_warren(folder, arguments=arguments) as broker:
+        yield Place(broker.port, management)

@@ -1,0 +1,107 @@
+"""The connector with a real RabbitMQ: streams and classic queues over AMQP."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from tests.spark.brokers import STREAM, Place
+
+pytestmark = pytest.mark.rabbitmq
+
+
+@pytest.fixture(scope="module")
+def stream(spark: SparkSession, rabbitmq: Place) -> str:
+    """A stream with 2,000 messages that Spark has published."""
+    rabbitmq.declare("numbers", STREAM)
+    frame = spark.range(2_000, numPartitions=2).selectExpr(
+        "cast(id as string) as body",
+        "concat('id-', id) as message_id",
+        "'text/plain' as content_type",
+        "'en' as content_encoding",
+        "cast(id % 10 as int) as priority",
+        "timestamp_seconds(1000000000 + id) as timestamp",
+        "map('n', cast(id as string)) as headers",
+        """'{"count":{"$I":5}}' as headers_json""",
+    )
+    frame.write.format("warren").options(**rabbitmq.options).mode("append").save("numbers")
+    return "numbers"
+
+
+def test_what_is_written_is_read_with_all_its_properties(
+    spark: SparkSession, rabbitmq: Place, stream: str
+) -> None:
+    found = spark.read.format("warren").options(**rabbitmq.options).option("minPartitions", 2).load(stream)
+    assert found.rdd.getNumPartitions() == 2
+    rows = found.selectExpr("*", "unix_seconds(timestamp) as seconds").collect()
+    assert sorted(row.offset for row in rows) == list(range(2_000))
+    assert len({row.headers["x-spark-txn"] for row in rows}) == 2_000
+    row = next(row for row in rows if row.body == b"17")
+    assert (row.queue, row.exchange, row.routing_key) == ("numbers", "", "numbers")
+    assert (row.message_id, row.content_type, row.content_encoding) == ("id-17", "text/plain", "en")
+    assert (row.priority, row.delivery_mode, row.seconds) == (7, 2, 1_000_000_017)
+    assert (row.headers["n"], row.headers["count"]) == ("17", "5")
+    typed = json.loads(row.headers_json)
+    assert typed.pop("x-spark-txn") == row.headers["x-spark-txn"]
+    assert typed == {"n": "17", "count": {"$I": 5}}
+    assert row.correlation_id is None
+    assert row.broker_timestamp is None
+
+
+def test_a_range_and_some_columns_are_read_alone(spark: SparkSession, rabbitmq: Place, stream: str) -> None:
+    reader = spark.read.format("warren").options(**rabbitmq.options).option("columns", "offset,body")
+    places = [f'{{"v":1,"s":{{"//{stream}":{{"next":{next_}}}}}}}' for next_ in (100, 110)]
+    found = reader.option("startingOffsets", places[0]).option("endingOffsets", places[1]).load(stream)
+    assert found.columns == ["offset", "body"]
+    assert [row.offset for row in found.collect()] == list(range(100, 110))
+
+
+def test_a_query_takes_a_stream_in_batches_and_goes_on_where_it_was(
+    spark: SparkSession, rabbitmq: Place, tmp_path: Path
+) -> None:
+    rabbitmq.declare("growing", STREAM)
+    reader = spark.readStream.format("warren").options(**rabbitmq.options).option("maxOffsetsPerTrigger", 400)
+    for start in (0, 1_000):
+        rabbitmq.publish("growing", [b"%d" % number for number in range(start, start + 1_000)])
+        query = (
+            reader.load("growing")
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "out"))
+        )
+        assert query.awaitTermination(90)
+        sizes = [progress["numInputRows"] for progress in query.recentProgress]
+        assert [size for size in sizes if size] == [400, 400, 200]
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted(row.offset for row in found) == list(range(2_000))
+    assert {row.body for row in found} == {b"%d" % number for number in range(2_000)}
+
+
+def test_a_query_acknowledges_what_is_committed_and_nothing_else(
+    spark: SparkSession, rabbitmq: Place, tmp_path: Path
+) -> None:
+    rabbitmq.declare("work")
+    rabbitmq.publish("work", [b"%d" % number for number in range(1_000)])
+    reader = spark.readStream.format("warren").options(**rabbitmq.options).option("maxOffsetsPerTrigger", 600)
+    query = (
+        reader.load("work")
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "out"))
+    )
+    assert query.awaitTermination(90)
+    assert rabbitmq.count("work") == 0
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted(int(row.body) for row in found) == list(range(1_000))
+    assert sorted(row.offset for row in found) == list(range(1_000))
+
+
+def test_a_message_that_no_queue_takes_fails_the_write(spark: SparkSession, rabbitmq: Place) -> None:
+    frame = spark.createDataFrame([("x",)], "body string")
+    writer = frame.write.format("warren").options(**rabbitmq.options).option("exchange", "amq.direct")
+    with pytest.raises(PySparkException, match="312 NO_ROUTE"):
+        writer.option("routingKey", "nobody").mode("append").save()
+    writer.option("routingKey", "nobody").option("mandatory", "false").mode("append").save()

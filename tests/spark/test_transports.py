@@ -1,0 +1,204 @@
+"""What the connector does with a broker, without Spark: the same with RabbitMQ and with Warren."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.spark.brokers import STREAM, Place
+
+from pyspark_warren.amqp import CHANNEL
+from pyspark_warren.amqp_streams import AmqpStreams
+from pyspark_warren.choosing import choose
+from pyspark_warren.classic_source import ClassicSource
+from pyspark_warren.encoding import Encoder
+from pyspark_warren.options import ReadOptions, read_options
+from pyspark_warren.partitions import Part
+from pyspark_warren.publishing import Publisher, Unpublished
+from pyspark_warren.schema import COLUMNS
+from pyspark_warren.stream_source import StreamSource
+from pyspark_warren.streams import DataLoss, Range
+
+EVERYTHING = tuple(COLUMNS)
+
+
+@pytest.fixture(params=["rabbitmq", "warren"])
+def place(request: pytest.FixtureRequest) -> Place:
+    """Each broker that is installed."""
+    found: Place = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def options(place: Place) -> Callable[..., ReadOptions]:
+    """Options of a reader of that broker over AMQP."""
+    return lambda **given: read_options(place.options | {"transport": "amqp"} | given)
+
+
+def rows(parts: list[Part], options: ReadOptions) -> list[dict[str, Any]]:
+    """What the tasks of a batch read."""
+    return [row for part in parts for batch in part.read(options, EVERYTHING) for row in batch.to_pylist()]
+
+
+def numbered(start: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(start, end)]
+
+
+def test_a_stream_is_read_by_offsets_in_any_number_of_tasks(
+    place: Place, options: Callable[..., ReadOptions]
+) -> None:
+    place.declare("stream", STREAM)
+    place.publish("stream", numbered(0, 5_000))
+    wanted = options(queue="stream", minPartitions="3")
+    source = StreamSource(wanted, choose(wanted, is_streaming=True))
+    start = source.initial()
+    assert start == {"v": 1, "s": {"//stream": {"epoch": "", "next": 0}}}
+    end = source.latest(start, None, None)
+    assert end["s"]["//stream"]["next"] == 5_000
+    parts = source.parts(start, end)
+    assert len(parts) == 3
+    found = rows(parts, wanted)
+    assert [row["offset"] for row in found] == list(range(5_000))
+    assert [row["body"] for row in found] == numbered(0, 5_000)
+    assert {(row["queue"], row["exchange"], row["routing_key"]) for row in found} == {
+        ("stream", "", "stream")
+    }
+
+
+def test_batches_have_the_size_that_was_asked_for_and_end_where_they_were_told(
+    place: Place, options: Callable[..., ReadOptions]
+) -> None:
+    place.declare("sized", STREAM)
+    place.publish("sized", numbered(0, 1_000))
+    wanted = options(queue="sized")
+    source = StreamSource(wanted, choose(wanted, is_streaming=True))
+    source.end_here()
+    place.publish("sized", numbered(1_000, 1_500))
+    at = source.initial()
+    ends = []
+    while (end := source.latest(at, 300, None)) != at:
+        assert len(source.parts(at, end)) == 1
+        ends.append(end["s"]["//sized"]["next"])
+        at = end
+    assert ends == [300, 600, 900, 1_000]
+    assert source.parts(at, at) == []
+
+
+def test_a_stream_that_was_declared_again_ends_the_query(
+    place: Place, options: Callable[..., ReadOptions]
+) -> None:
+    place.declare("again", STREAM)
+    place.publish("again", numbered(0, 100))
+    wanted = options(queue="again")
+    source = StreamSource(wanted, choose(wanted, is_streaming=True))
+    end = source.latest(source.initial(), None, None)
+    place.declare("again", STREAM)
+    place.publish("again", numbered(0, 10))
+    with pytest.raises(DataLoss, match="deleted and declared again"):
+        source.latest(end, None, None)
+
+
+def test_what_retention_took_is_told(rabbitmq: Place) -> None:
+    small = STREAM | {"x-max-length-bytes": 20_000, "x-stream-max-segment-size-bytes": 10_000}
+    rabbitmq.declare("short", small)
+    for _ in range(20):
+        rabbitmq.publish("short", [b"x" * 200] * 100)
+    streams = AmqpStreams(rabbitmq.broker, None)
+    bounds = streams.bounds("short")
+    # RabbitMQ keeps something of its own in a stream, too: offsets have gaps.
+    assert 0 < bounds.first < bounds.committed
+    lost = Range(queue="short", epoch="", start=0, end=bounds.committed, is_loss_fatal=True)
+    with pytest.raises(DataLoss, match=f"0 to {bounds.first - 1} of the stream 'short' are gone"):
+        list(streams.read(lost, ("offset",)))
+    rest = Range(queue="short", epoch="", start=0, end=bounds.committed, is_loss_fatal=False)
+    found = [row["offset"] for batch in streams.read(rest, ("offset",)) for row in batch.to_pylist()]
+    assert (found[0], found[-1], found) == (bounds.first, bounds.committed - 1, sorted(set(found)))
+
+
+def test_messages_of_a_queue_are_acknowledged_when_the_next_batch_is_asked_for(
+    place: Place, options: Callable[..., ReadOptions]
+) -> None:
+    place.declare("work")
+    place.publish("work", numbered(0, 1_000))
+    wanted = options(queue="work", mode="classic")
+    source = ClassicSource(wanted, choose(wanted, is_streaming=True), EVERYTHING)
+    source.end_here()
+    first = source.latest(source.initial(), 600, None)
+    assert first == {"v": 1, "n": 600}
+    assert source.latest(source.initial(), 600, None) == first
+    assert [row["body"] for row in rows(source.parts(source.initial(), first), wanted)] == numbered(0, 600)
+    second = source.latest(first, 600, None)
+    found = rows(source.parts(first, second), wanted)
+    assert [row["offset"] for row in found] == list(range(600, 1_000))
+    assert [row["body"] for row in found] == numbered(600, 1_000)
+    assert source.parts(source.initial(), first) == []
+    source.stop()
+    assert place.count("work") == 400
+
+    again = ClassicSource(wanted, choose(wanted, is_streaming=True), EVERYTHING)
+    again.end_here()
+    assert again.parts(first, second) == []
+    third = again.latest(second, None, None)
+    assert third == {"v": 1, "n": 1_400}
+    assert {row["redelivered"] for row in rows(again.parts(second, third), wanted)} == {True}
+    assert again.latest(third, None, None) == third
+    again.stop()
+    assert place.count("work") == 0
+
+
+def test_headers_come_back_with_their_types(place: Place, options: Callable[..., ReadOptions]) -> None:
+    place.declare("typed")
+    typed = '{"n":{"$I":5},"x-death":[{"count":2,"queue":"q"}],"t":{"$T":7},"x":{"$x":"/w=="}}'
+    with Publisher(place.broker) as publisher:
+        encoder = Encoder(
+            channel=CHANNEL, frame_size_max=publisher.frame_size_max, is_mandatory=True, is_persistent=True
+        )
+        batch = pa.record_batch({"body": [b"x" * 300_000], "headers_json": [typed]})
+        publisher.publish(encoder.encode(batch, ("", "typed"), None))
+        publisher.finish()
+    wanted = options(queue="typed", mode="classic")
+    source = ClassicSource(wanted, choose(wanted, is_streaming=True), EVERYTHING)
+    source.end_here()
+    end = source.latest(source.initial(), None, None)
+    (row,) = rows(source.parts(source.initial(), end), wanted)
+    source.stop()
+    assert json.loads(row["headers_json"]) == json.loads(typed)
+    assert dict(row["headers"])["n"] == "5"
+    assert len(row["body"]) == 300_000
+
+
+@pytest.mark.parametrize("address", [("amq.direct", "nobody"), ("nothing", "x")])
+def test_a_message_that_is_not_taken_is_told(place: Place, address: tuple[str, str]) -> None:
+    with Publisher(place.broker) as publisher:
+        size = publisher.frame_size_max
+        encoder = Encoder(channel=CHANNEL, frame_size_max=size, is_mandatory=True, is_persistent=True)
+        publisher.publish(encoder.encode(pa.record_batch({"body": [b"x"]}), address, None))
+        with pytest.raises(Unpublished, match=r"312 NO_ROUTE|404 NOT_FOUND"):
+            publisher.finish()
+
+
+def test_it_is_found_out_what_a_queue_is(place: Place) -> None:
+    place.declare("kind-stream", STREAM)
+    place.declare("kind-classic")
+    for queue, mode in (("kind-stream", "stream"), ("kind-classic", "classic")):
+        wanted = read_options(place.options | {"queue": queue, "transport": "amqp"})
+        assert choose(wanted, is_streaming=True).mode == mode
+    with pytest.raises(ValueError, match="there is no queue 'kind-none'"):
+        choose(read_options(place.options | {"queue": "kind-none", "transport": "amqp"}), is_streaming=True)
+    pattern = read_options(place.options | {"queuePattern": "kind-.*", "transport": "amqp"})
+    assert choose(pattern, is_streaming=True).queues == ("kind-stream",)
+    taken = read_options(place.options | {"queue": "kind-classic", "mode": "classic", "transport": "amqp"})
+    with pytest.raises(ValueError, match=r"trigger\(availableNow=True\)"):
+        choose(taken, is_streaming=False)
+
+
+def test_a_broker_decides_by_what_it_gives(place: Place) -> None:
+    place.declare("auto-stream", STREAM)
+    place.publish("auto-stream", numbered(0, 10))
+    wanted = read_options(place.options | {"queue": "auto-stream"})
+    choice = choose(wanted, is_streaming=True)
+    assert choice.mode == "stream"
+    source = StreamSource(wanted, choice)
+    end = source.latest(source.initial(), None, None)
+    assert [row["body"] for row in rows(source.parts(source.initial(), end), wanted)] == numbered(0, 10)

@@ -1,0 +1,95 @@
+"""Deliveries become rows, however the octets are cut; what is encoded comes back as it was."""
+
+import struct
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_warren.batches import to_batch
+from pyspark_warren.deliveries import NO_OFFSET, Broken, DeliveryReader
+from pyspark_warren.schema import COLUMNS
+from warren.wire.methods import BasicCancel, BasicDeliver
+from warren.wire.properties import BasicProperties
+from warren.wire.table import Int32
+
+FRAME = struct.Struct(">BHI")
+
+
+def frame(kind: int, payload: bytes) -> bytes:
+    return FRAME.pack(kind, 1, len(payload)) + payload + b"\xce"
+
+
+def delivery(
+    tag: int, body: bytes, properties: BasicProperties | None = None, *, piece: int = 100, exchange: str = "x"
+) -> bytes:
+    method = BasicDeliver(
+        consumer_tag="spark", delivery_tag=tag, redelivered=tag % 2 == 0, exchange=exchange, routing_key="ü"
+    )
+    header = (properties or BasicProperties()).encode(len(body))
+    bodies = b"".join(frame(3, body[at : at + piece]) for at in range(0, len(body), piece))
+    return frame(1, method.encode()) + frame(2, header) + bodies
+
+
+def offset(number: int, **headers: object) -> BasicProperties:
+    return BasicProperties(headers={"a": 1, "x-stream-offset": number, **headers}, message_id="m")
+
+
+@given(st.lists(st.binary(max_size=300), max_size=5), st.integers(1, 400))
+def test_deliveries_become_rows_however_they_are_cut(bodies: list[bytes], piece: int) -> None:
+    octets = b"".join(delivery(tag, body) for tag, body in enumerate(bodies, 1))
+    reader = DeliveryReader(is_stream=False)
+    for at in range(0, len(octets), piece):
+        reader.feed(octets[at : at + piece])
+    assert reader.octets == sum(map(len, bodies))
+    rows = reader.take()
+    assert rows.body == bodies
+    assert rows.tag == list(range(1, len(bodies) + 1))
+    assert rows.redelivered == [tag % 2 == 0 for tag in rows.tag]
+    assert rows.offset == [NO_OFFSET] * len(bodies)
+    assert (reader.last_tag(), len(reader)) == (len(bodies), 0)
+
+
+def test_what_is_no_delivery_is_kept_apart() -> None:
+    cancel = BasicCancel(consumer_tag="spark").encode()
+    reader = DeliveryReader(is_stream=False)
+    reader.feed(delivery(1, b"a") + frame(8, b"") + frame(1, cancel) + delivery(2, b"b"))
+    assert reader.take().body == [b"a", b"b"]
+    assert reader.methods == [cancel]
+
+
+def test_a_frame_without_its_end_is_told() -> None:
+    with pytest.raises(Broken):
+        DeliveryReader(is_stream=False).feed(frame(1, b"\0\x3c\0\x3c")[:-1] + b"\0" * 20)
+
+
+def test_offsets_of_a_stream_leave_equal_properties_equal() -> None:
+    reader = DeliveryReader(is_stream=True)
+    reader.feed(b"".join(delivery(number, b"b", offset(number)) for number in range(5)))
+    assert reader.last_offset() == 4
+    rows = reader.take()
+    assert rows.offset == [0, 1, 2, 3, 4]
+    assert len(rows.property_lists) == 1
+    batch = to_batch(rows, "q", tuple(COLUMNS)).to_pylist()
+    assert [row["headers"] for row in batch] == [[("a", "1")]] * 5
+    assert {row["headers_json"] for row in batch} == {'{"a":1}'}
+    assert {(row["message_id"], row["exchange"], row["routing_key"]) for row in batch} == {("m", "x", "ü")}
+
+
+def test_each_different_message_keeps_its_properties() -> None:
+    reader = DeliveryReader(is_stream=False)
+    first = BasicProperties(
+        content_type="t", content_encoding="e", headers={"n": Int32(5)}, delivery_mode=2, priority=3,
+        correlation_id="c", reply_to="r", expiration="60", message_id="m", timestamp=7, type="k", user_id="u",
+        app_id="p",
+    )  # fmt: skip
+    reader.feed(delivery(1, b"1", first) + delivery(2, b"2", exchange="") + delivery(3, b"3", first))
+    rows = to_batch(reader.take(), "q", tuple(COLUMNS))
+    assert rows.column("exchange").to_pylist() == ["x", "", "x"]
+    assert rows.column("headers_json").to_pylist() == ['{"n":{"$I":5}}', None, '{"n":{"$I":5}}']
+    assert rows.column("priority").to_pylist() == [3, None, 3]
+    assert rows.column("timestamp").cast(pa.int64()).to_pylist() == [7_000_000, None, 7_000_000]
+    for name in ("content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "type"):
+        assert rows.column(name).null_count == 1, name
+    assert rows.column("queue").to_pylist() == ["q"] * 3

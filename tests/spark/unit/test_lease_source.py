@@ -1,0 +1,131 @@
+"""Leases follow what Spark commits, and whoever asks again gets the same."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.spark.unit.doubles import Answer, Asked, Double, answering, offsets, stream_of
+
+from pyspark_warren.choosing import Choice
+from pyspark_warren.http import HttpRefused
+from pyspark_warren.lease_source import LeaseSource
+from pyspark_warren.partitions import LeasePart
+from pyspark_warren.streams import DataLoss
+
+CHOICE = Choice(mode="lease", transport="arrow", queues=("q",))
+
+
+class Queue:
+    """A queue that leases what it has."""
+
+    def __init__(self, ready: int) -> None:
+        self.ready = ready
+        self.leases: dict[str, dict[str, object]] = {}
+        self.settled: list[str] = []
+        self.is_expired = False
+
+    def answer(self, asked: Asked) -> Answer:
+        match asked.path.split("/")[3:]:
+            case ["queues", "", "", "q", "leases"] | ["queues", "/", "q", "leases"]:
+                return self._lease(asked.json["key"], asked.json["messages"])
+            case ["leases", lease, "settle"]:
+                if self.is_expired:
+                    return 410, {"error": "gone", "reason": "the lease has expired"}
+                self.settled.append(lease)
+                return 200, {}
+            case ["leases", _, "rows"]:
+                return 200, stream_of(offsets(int(asked.query["start"]), int(asked.query["end"])))
+        return 200, {"messages": self.ready}
+
+    def _lease(self, key: str, count: int) -> Answer:
+        if key in self.leases:
+            return 200, self.leases[key]
+        if not self.ready:
+            return 200, {"lease": None, "messages": 0}
+        count = min(count, self.ready)
+        self.ready -= count
+        self.leases[key] = {"lease": f"L{len(self.leases)}", "messages": count, "state": "active"}
+        return 201, self.leases[key]
+
+
+@contextmanager
+def source(queue: Queue, **given: str) -> Iterator[tuple[LeaseSource, Double]]:
+    with answering(queue.answer) as double:
+        found = LeaseSource(double.options(**given), CHOICE)
+        yield found, double
+        found.stop()
+
+
+def test_a_lease_is_settled_when_what_is_behind_it_is_asked_for() -> None:
+    queue = Queue(1_000)
+    with source(queue) as (leases, _):
+        start = leases.initial()
+        first = leases.latest(start, 600, None)
+        assert (first["lease"], first["n"], queue.settled) == ("L0", 600, [])
+        second = leases.latest(first, 600, None)
+        assert (second["lease"], second["n"], queue.settled) == ("L1", 400, ["L0"])
+        assert leases.latest(second, 600, None) == second
+        assert leases.latest(second, 600, None) == second
+        assert queue.settled == ["L0", "L1"]
+
+
+def test_after_a_crash_the_same_lease_is_given_and_read_again() -> None:
+    queue = Queue(1_000)
+    with source(queue, minPartitions="2") as (leases, double):
+        start = leases.initial()
+        end = leases.latest(start, 600, None)
+        again = LeaseSource(double.options(minPartitions="2"), CHOICE)
+        assert again.latest(start, 600, None) == end
+        parts = again.parts(start, end)
+        assert parts == [LeasePart("L0", 0, 300), LeasePart("L0", 300, 600)]
+        rows = [
+            row
+            for part in parts
+            for batch in part.read(double.options(), ("offset",))
+            for row in batch.to_pylist()
+        ]
+        assert [row["offset"] for row in rows] == list(range(600))
+        assert again.parts(end, end) == []
+        again.stop()
+
+
+def test_no_more_is_taken_than_waited_when_the_query_began() -> None:
+    queue = Queue(500)
+    with source(queue) as (leases, _):
+        leases.end_here()
+        queue.ready += 300
+        end = leases.latest(leases.initial(), None, None)
+        assert end["n"] == 500
+        assert leases.latest(end, None, None) == end
+        assert (queue.settled, queue.ready) == (["L0"], 300)
+
+
+def test_a_lease_that_expired_is_told() -> None:
+    queue = Queue(10)
+    with source(queue) as (leases, double):
+        end = leases.latest(leases.initial(), None, None)
+        queue.is_expired = True
+        with pytest.raises(HttpRefused, match="expired"):
+            leases.latest(end, None, None)
+        easy = LeaseSource(double.options(failOnDataLoss="false"), CHOICE)
+        assert easy.latest(end, None, None) == end
+        easy.stop()
+
+
+def test_a_checkpoint_from_before_is_told() -> None:
+    queue = Queue(10)
+    with source(queue) as (leases, _):
+        start = leases.initial()
+        leases.latest(start, None, None)
+        for lease in queue.leases.values():
+            lease["state"] = "settled"
+        with pytest.raises(DataLoss, match="this checkpoint is old"):
+            leases.latest(start, None, None)
+
+
+def test_a_lease_is_kept_while_a_batch_takes_long() -> None:
+    queue = Queue(10)
+    with source(queue, leaseSeconds="1") as (leases, double):
+        leases.latest(leases.initial(), None, None)
+        while not any(asked.path.endswith("/renew") for asked in double.asked):
+            leases.committed()

@@ -1,0 +1,31 @@
+"""Offsets are written as they are read, and those of others are refused."""
+
+from typing import Any
+
+import pytest
+
+from pyspark_warren.offsets import Place, read, written
+
+
+def test_offsets_come_back() -> None:
+    places = {"//orders": Place("e1", 250_000), "other/q": Place("", 0)}
+    assert written(places) == {
+        "v": 1,
+        "s": {"//orders": {"epoch": "e1", "next": 250_000}, "other/q": {"epoch": "", "next": 0}},
+    }
+    assert read(written(places)) == places
+
+
+@pytest.mark.parametrize(
+    ("offset", "told"),
+    [
+        ({"v": 2, "s": {}}, "version 2"),
+        ({"v": 1, "lease": "x", "n": 5}, "another kind of queue"),
+        ({"v": 1, "s": {"//q": 5}}, "has the form"),
+        ({"v": 1, "s": {"//q": {"next": -1}}}, "has the form"),
+        ({"v": 1, "s": {"//q": {"epoch": ""}}}, "has the form"),
+    ],
+)
+def test_what_is_no_offset_is_refused(offset: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        read(offset)

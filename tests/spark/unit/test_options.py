@@ -1,0 +1,72 @@
+"""Options are read in any case, and one that is wrong is named with what is allowed."""
+
+import re
+
+import pytest
+
+from pyspark_warren.options import read_options, write_options
+from pyspark_warren.schema import COLUMNS
+
+
+def test_what_is_not_given_has_a_default() -> None:
+    options = read_options({"queue": "orders"})
+    assert (options.mode, options.starting, options.ending, options.is_loss_fatal) == (
+        "auto", "earliest", "latest", True,
+    )  # fmt: skip
+    assert (options.broker.target.host, options.broker.target.port, options.broker.transport) == (
+        "127.0.0.1", 5672, "auto",
+    )  # fmt: skip
+    assert options.columns == tuple(COLUMNS)
+
+
+def test_names_are_known_in_any_case() -> None:
+    options = read_options({"QUEUE": "q", "maxoffsetspertrigger": "5", "FailOnDataLoss": "FALSE"})
+    assert (options.queue, options.offsets_max, options.is_loss_fatal) == ("q", 5, False)
+
+
+def test_the_vhost_may_stand_beside_the_uri() -> None:
+    options = read_options({"queue": "q", "uri": "amqp://u:p@host/a", "vhost": "b"})
+    assert (options.broker.target.vhost, options.broker.target.user) == ("b", "u")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "queue, queuePattern, superStream or a path"),
+        ({"queue": "a", "superStream": "b"}, "queue and superStream"),
+        ({"queue": "a", "mode": "fast"}, "'mode' is one of auto, stream, lease, classic, browse, not 'fast'"),
+        ({"queue": "a", "transport": "udp"}, "auto, arrow, amqp"),
+        ({"queue": "a", "uri": "http://x"}, "'uri' is an AMQP URI"),
+        ({"queue": "a", "maxOffsetsPerTrigger": "0"}, "a whole number from 1, not '0'"),
+        ({"queue": "a", "prefetch": "70000"}, "from 1 to 65535"),
+        ({"queue": "a", "failOnDataLoss": "no"}, "true or false, not 'no'"),
+        ({"queue": "a", "startingOffsets": "first"}, "earliest, latest or offsets as JSON"),
+        ({"queue": "a", "startingTimestamp": "yesterday"}, "a time as ISO 8601"),
+        ({"queue": "a", "startingTimestamp": "5", "startingOffsets": "latest"}, "either"),
+        ({"queue": "a", "columns": "body,size"}, "'columns' is a list of some of queue, offset"),
+        ({"queue": "a", "maxOffsetPerTrigger": "5"}, "did you mean 'maxOffsetsPerTrigger'"),
+    ],
+)
+def test_a_wrong_option_is_named(given: dict[str, str], told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        read_options(given)
+
+
+def test_options_of_others_are_let_pass() -> None:
+    assert read_options({"queue": "a", "checkpointLocation": "x", "mergeSchema": "true"}).queue == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("1700000000000", 1_700_000_000_000), ("2023-11-14T22:13:20", 1_700_000_000_000),
+     ("2023-11-14T23:13:20.5+01:00", 1_700_000_000_500)],
+)  # fmt: skip
+def test_times_are_read(text: str, milliseconds: int) -> None:
+    assert read_options({"queue": "a", "startingTimestamp": text}).starting == milliseconds
+
+
+def test_a_queue_to_write_to_is_an_address() -> None:
+    options = write_options({"queue": "orders"})
+    assert (options.exchange, options.routing_key, options.transaction) == ("", "orders", "auto")
+    with pytest.raises(ValueError, match="default exchange"):
+        write_options({"queue": "orders", "exchange": "x"})

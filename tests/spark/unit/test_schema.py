@@ -1,0 +1,37 @@
+"""The columns of a message, and which of them may be read and written."""
+
+import pytest
+
+from pyspark_warren.schema import COLUMNS, arrow_schema, check_read, check_written, ddl
+
+
+def test_the_columns_have_one_order_for_spark_and_for_arrow() -> None:
+    assert arrow_schema(COLUMNS).names == list(COLUMNS)
+    assert ddl(["offset", "headers"]) == "`offset` bigint, `headers` map<string,string>"
+
+
+def test_a_schema_may_have_some_columns_in_any_order() -> None:
+    assert check_read([("body", "binary"), ("offset", "bigint")]) == ("body", "offset")
+    with pytest.raises(ValueError, match="no column 'size'; it has queue, offset"):
+        check_read([("size", "int")])
+    with pytest.raises(ValueError, match="'offset' is a bigint, not a int"):
+        check_read([("offset", "int")])
+
+
+def test_what_was_read_can_be_written() -> None:
+    check_written(list(COLUMNS.items()))
+    check_written([("body", "string"), ("priority", "bigint")])
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ([("value", "string")], "needs a column 'body'"),
+        ([("body", "binary"), ("key", "string")], "no column 'key' to write"),
+        ([("body", "int")], "'body' must be a binary or string, not a int"),
+        ([("body", "binary"), ("headers", "string")], "must be a map<string,string>"),
+    ],
+)
+def test_what_cannot_be_sent_is_named(fields: list[tuple[str, str]], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        check_written(fields)

@@ -1,0 +1,83 @@
+"""Rows are staged by tasks and committed by the driver."""
+
+import pyarrow as pa
+import pytest
+from tests.spark.unit.doubles import Answer, Asked, Double, answering
+
+from pyspark_warren.http import HttpRefused
+from pyspark_warren.options import WriteOptions, write_options
+from pyspark_warren.sink import BatchWriter, Published, Task
+from pyspark_warren.staging import commit, give_up, stage
+
+TASK = Task("query", 7, 1, 12)
+
+
+def options(double: Double, **given: str) -> WriteOptions:
+    place = {
+        "managementUri": f"http://127.0.0.1:{double.port}",
+        "retries": "0",
+        "queue": "q",
+        "txn": "staged",
+    }
+    return write_options(place | given)
+
+
+def counted(asked: Asked) -> Answer:
+    return 200, {"rows": pa.ipc.open_stream(asked.body).read_all().num_rows, "octets": 1}
+
+
+def test_rows_are_sent_with_the_columns_that_count() -> None:
+    batch = pa.record_batch(
+        {"body": [b"a", b"b"], "exchange": ["x", "x"], "offset": [1, 2], "type": ["t", None]}
+    )
+    with answering(counted) as double:
+        assert stage([batch.slice(0, 0), batch, batch], options(double, persistent="false"), TASK.place) == 4
+        (asked,) = double.asked
+    assert asked.path == "/api/warren/staged///amq.default"
+    assert asked.query == {"query": "query", "batch": "7", "partition": "1", "attempt": "12"}
+    table = pa.ipc.open_stream(asked.body).read_all()
+    assert table.column_names == ["body", "type", "routing_key", "delivery_mode"]
+    assert table.slice(0, 1).to_pylist() == [
+        {"body": b"a", "type": "t", "routing_key": "q", "delivery_mode": 1}
+    ]
+
+
+def test_a_task_without_rows_leaves_nothing() -> None:
+    with answering(counted) as double:
+        assert stage([], options(double), TASK.place) == 0
+        assert double.asked == []
+
+
+def test_the_driver_commits_what_has_rows_in_order_and_waits_until_it_is_done() -> None:
+    answers = iter([(202, {"state": "committing", "published": 1}), (200, {"state": "committed", "rows": 2})])
+    with answering(lambda _: next(answers)) as double:
+        writer = BatchWriter(options(double))
+        messages = [
+            Published(Task("query", 7, partition, 30 + partition), partition, is_staged=True)
+            for partition in (2, 0, 1)
+        ]
+        writer.commit([*messages, None])
+        bodies = [asked.json for asked in double.asked]
+    assert bodies == [
+        {
+            "query": "query",
+            "batch": 7,
+            "partitions": [{"partition": 1, "attempt": 31}, {"partition": 2, "attempt": 32}],
+        }
+    ] * 2  # fmt: skip
+
+
+def test_a_commit_that_misses_a_stage_fails() -> None:
+    with (
+        answering(lambda _: (409, {"error": "missing", "reason": "partition 1"})) as double,
+        pytest.raises(HttpRefused, match="partition 1"),
+    ):
+        commit(options(double).broker, "query", 7, [(1, 12)])
+
+
+def test_a_batch_that_is_being_published_is_not_given_up() -> None:
+    with answering(lambda _: (409, {"error": "conflict", "reason": "committing"})) as double:
+        give_up(options(double).broker, "query", 7)
+        assert [(asked.method, asked.query) for asked in double.asked] == [
+            ("DELETE", {"query": "query", "batch": "7"})
+        ]

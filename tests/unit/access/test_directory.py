@@ -1,0 +1,165 @@
+"""What groups of a directory say, and names that try to be more than names."""
+
+from collections.abc import Awaitable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from tests.unit.access.world import finished
+
+from warren.access.authorize import Authorizer
+from warren.access.directory import (
+    Directory,
+    DirectoryRules,
+    DirectoryUser,
+    Grant,
+    Person,
+    distinguished,
+    escaped_value,
+    filled_name,
+    variables,
+)
+from warren.errors import AccessRefused
+from warren.metadata.commands import PutVhost, SetTopicPermissions
+from warren.metadata.machine import Metadata
+from warren.metadata.permissions import Permission
+from warren.metadata.proposals import LocalProposals
+from warren.model.names import QueueName
+
+BASE = "ou=groups,dc=example,dc=org"
+
+
+def user(
+    name: str, groups: list[str], rules: DirectoryRules, metadata: Metadata | None = None
+) -> DirectoryUser:
+    async def find(asked: str, password: str) -> Person:
+        assert (asked, password) == (name, "pw")
+        return Person(name, f"uid={name}", frozenset(map(distinguished, groups)))
+
+    def ask(asked: str, password: str) -> Awaitable[Person]:
+        return find(asked, password)
+
+    return finished(Directory(ask, rules, metadata or Metadata()).user_of(name, "pw"))
+
+
+def permission(name: str, groups: list[str], *grants: Grant, vhost: str = "v") -> Permission | None:
+    return user(name, groups, DirectoryRules(grants=grants)).grants.permission(vhost)
+
+
+def test_tags_are_those_of_the_groups_once_each() -> None:
+    rules = DirectoryRules(
+        tags=(("administrator", f"cn=a,{BASE}"), ("monitoring", ""), ("administrator", f"cn=b,{BASE}"))
+    )
+    assert user("u", [f"cn=A, {BASE}", f"cn=b,{BASE}"], rules).tags == ("administrator", "monitoring")
+    assert user("u", [f"cn=c,{BASE}"], rules).tags == ("monitoring",)
+
+
+def test_without_a_rule_nothing_is_allowed() -> None:
+    assert permission("u", [f"cn=a,{BASE}"]) is None
+    assert permission("u", [], Grant(group=f"cn=a,{BASE}")) is None
+
+
+def test_rules_of_several_groups_are_taken_together() -> None:
+    found = permission(
+        "u", ["cn=a", "cn=b"],
+        Grant(group="cn=a", permission=Permission("^a", "", "^r")),
+        Grant(group="cn=b", permission=Permission("^b", "", ".*")),
+        Grant(group="cn=c", permission=Permission(".*", ".*", ".*")),
+    )  # fmt: skip
+    assert found == Permission("(?:^a)|(?:^b)", "", ".*")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "vhost", "is_open"),
+    [
+        ("v", "v", True), ("v", "vv", False), ("v*", "vv", True), ("*", "/", True), ("a.b", "axb", False),
+        ("${username}-*", "u-1", True), ("${username}-*", "v-1", False), ("*\n", "a", False),
+    ],
+)  # fmt: skip
+def test_a_virtual_host_is_named_with_stars(pattern: str, vhost: str, is_open: bool) -> None:
+    assert (permission("u", [], Grant(vhost=pattern), vhost=vhost) is not None) is is_open
+
+
+def test_a_star_in_a_name_stands_for_itself() -> None:
+    assert permission("*", [], Grant(vhost="${username}"), vhost="v") is None
+    assert permission("*", [], Grant(vhost="${username}"), vhost="*") is not None
+
+
+def test_a_group_may_be_named_after_the_virtual_host() -> None:
+    grant = Grant(group=f"cn=${{vhost}}-users,{BASE}")
+    assert permission("u", [f"cn=v-users,{BASE}"], grant) is not None
+    assert permission("u", [f"cn=w-users,{BASE}"], grant) is None
+    # A virtual host that is called like a group with something behind it.
+    assert permission("u", [f"cn=x,cn=v-users,{BASE}"], grant, vhost="x,cn=v") is None
+
+
+def test_a_name_in_a_pattern_stands_for_itself() -> None:
+    metadata = Metadata()
+    rules = DirectoryRules(grants=(Grant(permission=Permission(r"^${username}\.", "", "")),))
+    authorizer = Authorizer(user(".*", [], rules, metadata).grants, ".*", "v")
+    authorizer.check_configure(QueueName("v", ".*.1"))
+    with pytest.raises(AccessRefused):
+        authorizer.check_configure(QueueName("v", "other.1"))
+    with pytest.raises(AccessRefused):
+        authorizer.check_write(QueueName("v", ".*.1"))
+
+
+def test_topics_are_restricted_by_the_metadata() -> None:
+    metadata = Metadata()
+    local = LocalProposals(metadata, lambda: 0)
+    local.apply(PutVhost(name="v"))
+    grants = user("u", [], DirectoryRules(grants=(Grant(),)), metadata).grants
+    before = grants.generation
+    assert grants.topic_permission("v", "amq.topic") is None
+    metadata.permissions.put_topic(
+        SetTopicPermissions(user="u", vhost="v", exchange="amq.topic", write="^a", read="")
+    )
+    found = grants.topic_permission("v", "amq.topic")
+    assert found is not None
+    assert found.write == "^a"
+    assert grants.generation != before
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("cn=A,dc=B", "CN=a, DC=b"),
+        ("cn=a\\2cb", "cn=a\\,b"),
+        ("cn=caf\\c3\\a9", "cn=café"),
+        ("cn=a\\20", "cn=a\\ "),
+        ("cn=a+sn=b,o=x", "sn=b + cn=a,o=x"),
+        ("cn=a;o=x", "cn=a,o=x"),
+    ],
+)
+def test_what_is_written_in_two_ways_is_equal(one: str, other: str) -> None:
+    assert distinguished(one) == distinguished(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("cn=\x85a", "cn=a"),
+        ("cn=a,o=x", "cn=a\\,o=x"),
+        ("cn=a", "cn=b"),
+        ("cn=a,o=x", "cn=a"),
+        ("cn=a\\ ", "cn=a "),
+    ],
+)
+def test_what_is_not_the_same_is_not_equal(one: str, other: str) -> None:
+    assert distinguished(one) != distinguished(other)
+
+
+@given(some.text(min_size=1, max_size=20))
+def test_no_name_is_more_than_a_value(name: str) -> None:
+    found = distinguished(f"uid={escaped_value(name)},{BASE}")
+    assert len(found) == 4
+    assert len(found[0]) == 1
+    assert found[0][0] == ("uid", name.lower())
+    assert found[1:] == distinguished(BASE)
+
+
+def test_a_name_alone_is_what_they_bind_with() -> None:
+    assert filled_name("${username}", variables("cn=a,o=x")) == "cn=a,o=x"
+    assert filled_name("${ad_user}@${ad_domain}.org", variables("EX\\bob")) == "bob@EX.org"
+    assert filled_name("uid=${username},o=x", variables("a,b")) == "uid=a\\2cb,o=x"
+    assert filled_name("uid=${nothing}", variables("a")) == "uid=${nothing}"

@@ -1,0 +1,197 @@
+"""Rows as Arrow: what a reader gets of messages, column by column."""
+
+from array import array
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from warren.limits import ARROW_BATCH_SIZE_MAX, ARROW_SHAPES_PER_TURN
+from warren.management.arrow.columns import NAMES, columns_asked
+from warren.management.arrow.encoder import COMPRESSIONS, Encoder
+from warren.management.arrow.readers import END
+from warren.management.arrow.rows import Rows, rows_of_messages
+from warren.model.message import Message, encode_address
+from warren.wire.properties import BasicProperties
+from warren.wire.table import Int32
+
+NOW = 1_700_000_000_123
+FULL = BasicProperties(
+    content_type="application/json",
+    content_encoding="utf-8",
+    headers={"n": Int32(5), "none": None},
+    delivery_mode=2,
+    priority=3,
+    correlation_id="c-1",
+    reply_to="answers",
+    expiration="60000",
+    message_id="m-1",
+    timestamp=1_600_000_000,
+    type="order",
+    user_id="guest",
+    app_id="shop",
+)
+
+
+def message(body: bytes, properties: BasicProperties | None = None, key: str = "eu.1") -> Message:
+    address = encode_address("orders", key)
+    return Message.compose(address, properties or BasicProperties(), body + b"\xce", now=NOW)
+
+
+def rows_of(messages: list[Message], queue: str = "q") -> Rows:
+    return rows_of_messages(queue, ((10 + place, each, False) for place, each in enumerate(messages)))
+
+
+def octets_of(encoder: Encoder, all_rows: list[Rows]) -> Iterator[bytes]:
+    yield encoder.head().to_pybytes()
+    for rows in all_rows:
+        for batch in encoder.batches(rows):
+            if batch is not None:
+                yield encoder.encode(batch).to_pybytes()
+    yield END
+
+
+def table_of(rows: list[Rows], names: tuple[str, ...] = NAMES, compression: str | None = None) -> pa.Table:
+    octets = b"".join(octets_of(Encoder("q", names, compression), rows))
+    table = pa.ipc.open_stream(octets).read_all()
+    table.validate(full=True)
+    return table
+
+
+@pytest.mark.parametrize("compression", [None, *COMPRESSIONS])
+def test_a_row_has_all_that_a_message_has(compression: str | None) -> None:
+    table = table_of([rows_of([message(b"\x00body", FULL)])], compression=compression)
+    [row] = table.to_pylist()
+    assert {name: value for name, value in row.items() if "time" not in name} == {
+        "queue": "q", "offset": 10, "exchange": "orders", "routing_key": "eu.1", "redelivered": False,
+        "message_id": "m-1", "correlation_id": "c-1", "content_type": "application/json",
+        "content_encoding": "utf-8", "type": "order", "app_id": "shop", "user_id": "guest",
+        "reply_to": "answers", "expiration": "60000", "priority": 3, "delivery_mode": 2,
+        "headers": [("n", "5"), ("none", None)], "headers_json": '{"n":{"$I":5},"none":null}',
+        "body": b"\x00body",
+    }  # fmt: skip
+    assert row["timestamp"].timestamp() == 1_600_000_000
+    assert row["broker_timestamp"].timestamp() == pytest.approx(NOW / 1000)
+    assert tuple(row) == NAMES
+
+
+def test_the_types_are_those_that_spark_has() -> None:
+    schema = table_of([rows_of([message(b"")])]).schema
+    time = pa.timestamp("us", tz="UTC")
+    special = {
+        "offset": pa.int64(), "redelivered": pa.bool_(), "priority": pa.int32(), "delivery_mode": pa.int32(),
+        "timestamp": time, "broker_timestamp": time, "headers": pa.map_(pa.string(), pa.string()),
+        "body": pa.binary(),
+    }  # fmt: skip
+    assert {field.name: field.type for field in schema} == {
+        name: special.get(name, pa.string()) for name in NAMES
+    }
+    assert [field.name for field in schema if not field.nullable] == ["offset", "body"]
+
+
+def test_what_a_message_has_not_is_null() -> None:
+    [row] = table_of([rows_of([message(b"x")])]).to_pylist()
+    there = {name for name, value in row.items() if value is not None}
+    assert there == {"queue", "offset", "exchange", "routing_key", "redelivered", "broker_timestamp", "body"}
+
+
+def test_empty_headers_are_not_null() -> None:
+    [row] = table_of([rows_of([message(b"x", BasicProperties(headers={}))])]).to_pylist()
+    assert (row["headers"], row["headers_json"]) == ([], "{}")
+
+
+def test_messages_of_one_shape_have_it_in_each_row() -> None:
+    bodies = [b"", b"a", b"bcd", b""] * 50
+    table = table_of([rows_of([message(body, FULL) for body in bodies])])
+    assert table["body"].to_pylist() == bodies
+    assert table["offset"].to_pylist() == [*range(10, 210)]
+    assert table["message_id"].to_pylist() == ["m-1"] * 200
+
+
+def test_messages_of_several_shapes_each_have_their_own() -> None:
+    keys = ["a", "b", "a", "c", "b"] * 30
+    table = table_of([rows_of([message(key.encode(), key=key) for key in keys])])
+    assert table["routing_key"].to_pylist() == keys
+    assert table["body"].to_pylist() == [key.encode() for key in keys]
+
+
+def test_messages_that_are_all_unlike_each_other_have_turns_between_them() -> None:
+    count = 3 * ARROW_SHAPES_PER_TURN
+    each = [message(b"x", BasicProperties(message_id=f"m{number}")) for number in range(count)]
+    rows = rows_of(each)
+    assert list(Encoder("q", NAMES).batches(rows)).count(None) == 2
+    assert table_of([rows])["message_id"].to_pylist() == [f"m{number}" for number in range(count)]
+
+
+def test_one_answer_goes_through_rows_of_any_kind() -> None:
+    some = [message(b"1", FULL), message(b"2", FULL), message(b"3", FULL)]
+    other = [message(b"4", key="x")]
+    mixed = [message(b"5", FULL), message(b"6", key="x"), message(b"7", key="x")]
+    table = table_of([rows_of(some), rows_of(other), rows_of(mixed), rows_of(some[:2]), rows_of(some)])
+    assert b"".join(table["body"].to_pylist()) == b"123456712123"
+    assert table["type"].to_pylist() == [
+        *["order"] * 3, None, "order", None, None, *["order"] * 5
+    ]  # fmt: skip
+
+
+def test_columns_that_nobody_asks_for_are_not_there() -> None:
+    names = columns_asked("body,routing_key")
+    table = table_of([rows_of([message(b"1"), message(b"2")])], names)
+    assert table.to_pylist() == [
+        {"routing_key": "eu.1", "body": b"1"},
+        {"routing_key": "eu.1", "body": b"2"},
+    ]
+
+
+def test_texts_that_are_no_utf_8_are_shown_as_well_as_they_can_be() -> None:
+    odd = b"a\xff".decode("utf-8", "surrogateescape")
+    properties = BasicProperties(message_id=odd, headers={odd: odd})
+    [row] = table_of([rows_of([message(b"x", properties, key=odd)], queue=odd)]).to_pylist()
+    assert (row["message_id"], row["routing_key"]) == ("a\ufffd", "a\ufffd")
+    assert row["headers"] == [("a\ufffd", "a\ufffd")]
+
+
+def test_a_time_that_arrow_has_no_number_for_is_null() -> None:
+    late = BasicProperties(timestamp=(1 << 64) - 1)
+    assert table_of([rows_of([message(b"x", late)])])["timestamp"].to_pylist() == [None]
+
+
+def test_who_was_handed_a_message_before_is_seen() -> None:
+    rows = rows_of_messages("q", [(1, message(b"a"), True), (7, message(b"b"), False)])
+    table = table_of([rows])
+    assert table["redelivered"].to_pylist() == [True, False]
+    assert table["offset"].to_pylist() == [1, 7]
+
+
+def test_a_batch_takes_a_bounded_amount_of_memory() -> None:
+    headers = BasicProperties(headers={"long": "x" * 100_000})
+    one = message(b"x", headers)
+    rows = Rows(
+        queue="q", offsets=range(1_000), shapes=[(one.address, one.property_list)], kinds=None, times=NOW,
+        redelivered=None, ends=array("I", range(1_001)), bodies=memoryview(bytes(1_000)),
+    )  # fmt: skip
+    encoder = Encoder("q", NAMES)
+    sizes, count = [], 0
+    for batch in encoder.batches(rows):
+        sizes.append(encoder.encode(batch).size)
+        count += batch.num_rows
+    assert count == 1_000
+    assert max(sizes) <= ARROW_BATCH_SIZE_MAX
+    # And as few as that allows.
+    assert len(sizes) <= 200
+
+
+def test_what_is_remembered_of_shapes_is_bounded() -> None:
+    encoder = Encoder("q", NAMES)
+    seen = 0
+    for number in range(40):
+        properties = [BasicProperties(message_id="m" * 100 + f"{number}.{each}") for each in range(200)]
+        for batch in encoder.batches(rows_of([message(b"x", each) for each in properties])):
+            seen += 0 if batch is None else batch.num_rows
+    assert seen == 8_000
+    assert len(encoder._facts) < 5_000
+
+
+def test_nothing_is_no_batch() -> None:
+    assert list(Encoder("q", NAMES).batches(rows_of([]))) == []
+    assert table_of([]).num_rows == 0

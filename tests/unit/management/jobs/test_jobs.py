@@ -1,0 +1,127 @@
+"""Jobs of a node: they end by themselves, or with it, and only so many are remembered."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import count
+
+import pytest
+
+from warren.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX
+from warren.management.jobs.job import Job, Kind, State
+from warren.management.jobs.jobs import Jobs
+
+
+@dataclass(slots=True, kw_only=True)
+class Worked(Job):
+    """A job that does what it is told to do."""
+
+    work: Callable[["Worked"], Awaitable[State]]
+
+    async def run(self) -> State:
+        return await self.work(self)
+
+
+async def done(job: Worked) -> State:
+    return State.DONE
+
+
+async def until_stopped(job: Worked) -> State:
+    await job.woken.wait()
+    return State.STOPPED
+
+
+async def broken(job: Worked) -> State:
+    raise ValueError("nobody expected that")
+
+
+class Node:
+    """Its jobs, at a time of its own."""
+
+    def __init__(self) -> None:
+        self.now = 5
+        numbers = count()
+        self.jobs = Jobs(lambda size: next(numbers).to_bytes(size, "big"), lambda: self.now)
+
+    def start(self, work: Callable[[Worked], Awaitable[State]]) -> Worked:
+        job = Worked(
+            id=self.jobs.new_id(), kind=Kind.MOVE, user="guest", vhost="/", queue="q", target={}, legs=[],
+            work=work,
+        )  # fmt: skip
+        self.jobs.start(job)
+        return job
+
+
+def run(work: Callable[[Node], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with asyncio.timeout(20):
+            await work(Node())
+
+    asyncio.run(whole())
+
+
+async def turns(number: int = 5) -> None:
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+def test_a_job_ends_by_itself_and_is_remembered() -> None:
+    async def work(node: Node) -> None:
+        job = node.start(done)
+        assert (job.started_at, job.is_over) == (5, False)
+        node.now = 9
+        await turns()
+        assert (job.state, job.ended_at) == (State.DONE, 9)
+        assert node.jobs.by_id[job.id] is job
+
+    run(work)
+
+
+def test_what_nobody_expected_fails_one_job_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(node: Node) -> None:
+        job, other = node.start(broken), node.start(until_stopped)
+        await turns()
+        assert (job.state, job.reason) == (State.FAILED, "an error of the broker: see its log")
+        assert not other.is_over
+        await node.jobs.close()
+
+    run(work)
+    assert "nobody expected that" in caplog.text
+
+
+def test_only_so_many_run_and_one_that_ends_makes_room() -> None:
+    async def work(node: Node) -> None:
+        started = [node.start(until_stopped) for _ in range(JOBS_RUNNING_MAX)]
+        assert node.jobs.is_full
+        started[0].stop("enough")
+        await turns()
+        assert (started[0].state, started[0].reason) == (State.STOPPED, "enough")
+        assert not node.jobs.is_full
+        await node.jobs.close()
+
+    run(work)
+
+
+def test_the_eldest_that_is_over_is_forgotten_and_none_that_runs() -> None:
+    async def work(node: Node) -> None:
+        running, eldest = node.start(until_stopped), node.start(done)
+        for _ in range(JOBS_KEPT_MAX):
+            node.start(done)
+            await turns()
+        assert running.id in node.jobs.by_id
+        assert eldest.id not in node.jobs.by_id
+        assert sum(job.is_over for job in node.jobs.by_id.values()) == JOBS_KEPT_MAX
+        await node.jobs.close()
+
+    run(work)
+
+
+def test_a_node_that_stops_stops_its_jobs_and_takes_no_more() -> None:
+    async def work(node: Node) -> None:
+        job = node.start(until_stopped)
+        await turns()
+        await node.jobs.close()
+        assert (job.state, job.reason) == (State.STOPPED, "the node was stopped")
+        assert node.jobs.is_full
+
+    run(work)

@@ -1,0 +1,115 @@
+"""Rows become messages, or are refused by number and column."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from warren.management.staging.rows import RowRefused, Rows
+from warren.model.message import HAS_EXPIRATION, HAS_HEADERS, PERSISTENT, Message
+
+
+def decoded(table: pa.Table, *, may_impersonate: bool = False) -> list[Message]:
+    rows = Rows(pa, "exchange", "user", may_impersonate=may_impersonate)
+    rows.begin(table.schema.serialize().to_pybytes())
+    messages = []
+    for batch in table.to_batches(max_chunksize=200):
+        for some in rows.take(batch.serialize().to_pybytes()):
+            messages += some
+    assert rows.count == len(messages)
+    return messages
+
+
+def one(**columns: Any) -> Message:
+    [message] = decoded(pa.table({"body": pa.array([b"body"], pa.binary()), **columns}))
+    return message
+
+
+def test_a_row_is_a_persistent_message_to_the_exchange() -> None:
+    message = one(routing_key=["key"])
+    assert (message.exchange, message.routing_key, message.body) == ("exchange", "key", b"body")
+    assert message.flags == PERSISTENT
+    assert message.properties().delivery_mode == 2
+
+
+def test_a_row_without_a_routing_key_has_an_empty_one() -> None:
+    assert one().routing_key == one(routing_key=pa.array([None], pa.string())).routing_key == ""
+
+
+def test_a_row_may_be_transient_and_expire() -> None:
+    message = one(delivery_mode=[1], expiration=["5"], priority=[4])
+    assert (message.flags, message.priority) == (HAS_EXPIRATION, 4)
+
+
+def test_headers_come_in_two_forms_with_types_and_as_texts() -> None:
+    typed = one(headers_json=['{"n": {"$I": 5}, "x": {"$x": "AQI="}, "s": "text"}'])
+    assert typed.headers() == {"n": 5, "x": b"\x01\x02", "s": "text"}
+    assert typed.flags == PERSISTENT | HAS_HEADERS
+    texts = pa.array([[("a", "b"), ("c", None)]], pa.map_(pa.string(), pa.string()))
+    assert one(headers=texts).headers() == {"a": "b", "c": None}
+
+
+@pytest.mark.parametrize(
+    ("unit", "moment"), [("s", 5), ("ms", 5_999), ("us", 5_999_999), ("ns", 5_000_000_001)]
+)
+def test_a_timestamp_is_in_whole_seconds(unit: str, moment: int) -> None:
+    assert one(timestamp=pa.array([moment], pa.timestamp(unit, "UTC"))).properties().timestamp == 5
+
+
+def test_equal_properties_are_one_object() -> None:
+    first, second, third = decoded(pa.table({"body": [b"1", b"2", b"3"], "type": ["a", "a", "b"]}))
+    assert first.property_list is second.property_list
+    assert first.address is third.address
+    assert third.property_list != first.property_list
+
+
+def test_many_rows_come_in_pieces_and_in_order() -> None:
+    texts = [b"%d" % number for number in range(1_000)]
+    assert [message.body for message in decoded(pa.table({"body": texts}))] == texts
+
+
+def test_whoever_may_impersonate_may_name_any_user() -> None:
+    table = pa.table({"body": [b""], "user_id": ["other"]})
+    [message] = decoded(table, may_impersonate=True)
+    assert message.properties().user_id == "other"
+    with pytest.raises(RowRefused, match="'other' is not 'user'"):
+        decoded(table)
+
+
+def test_a_row_is_refused_by_its_number_in_the_whole_stream() -> None:
+    bodies = [b""] * 450
+    priorities = [1] * 449 + [300]
+    with pytest.raises(RowRefused, match="row 449, column 'priority': 300 is none of 0 to 255"):
+        decoded(pa.table({"body": bodies, "priority": priorities}))
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (pa.schema([("body", pa.list_(pa.int8()))]), "column 'body' cannot be list"),
+        (pa.schema([("body", pa.binary()), ("body", pa.binary())]), "two columns have one name"),
+        (pa.schema([("body", pa.null())]), "there is no column 'body'"),
+        (pa.schema([("body", pa.binary()), ("priority", pa.string())]), "column 'priority' cannot be string"),
+        (pa.schema([("body", pa.binary()), ("headers", pa.string())]), "column 'headers' cannot be string"),
+    ],
+)
+def test_a_column_is_refused_before_its_rows_come(schema: pa.Schema, reason: str) -> None:
+    rows = Rows(pa, "", "user", may_impersonate=False)
+    with pytest.raises(RowRefused, match=reason):
+        rows.begin(schema.serialize().to_pybytes())
+
+
+def test_octets_that_arrow_does_not_read_are_refused() -> None:
+    rows = Rows(pa, "", "user", may_impersonate=False)
+    with pytest.raises(RowRefused, match="the schema cannot be read"):
+        rows.begin(b"\xff\xff\xff\xff\x08\0\0\0abcdefgh")
+    with pytest.raises(RowRefused, match="there is no schema"):
+        list(rows.take(b""))
+    table = pa.table({"body": [b"12", b"345"]})
+    rows.begin(table.schema.serialize().to_pybytes())
+    octets = bytearray(table.to_batches()[0].serialize().to_pybytes())
+    # The end of the last body lies outside of all bodies.
+    at = octets.rindex((5).to_bytes(4, "little"))
+    octets[at : at + 4] = (1 << 20).to_bytes(4, "little")
+    with pytest.raises(RowRefused, match="a batch cannot be read"):
+        list(rows.take(bytes(octets)))

@@ -1,0 +1,138 @@
+"""Columns put queues into the order into which their views would put them."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from tests.unit.session.client import Broker, publication
+
+from warren.flow.alarms import Alarms
+from warren.management.figures import Figures
+from warren.management.listing import sort_value
+from warren.management.managed import Managed
+from warren.management.orders import Named, QueueOrder
+from warren.management.samples import Sampler
+from warren.management.views.queue_columns import EXACT, FIELDS, queue_columns
+from warren.management.views.queues import queue_facts
+from warren.management.views.stats import Asked
+from warren.metadata.commands import Meta, SetPolicy
+from warren.wire import methods
+
+TIME = 1_795_208_910_000
+# Shown as absent, or as nothing, where a column has a number.
+UNLIKE = {"idle_since", "policy", "operator_policy"}
+
+
+class Node:
+    """A broker with queues in every state, sampled once."""
+
+    def __init__(self) -> None:
+        self.broker = Broker()
+        client = self.broker.client()
+        client.ask(
+            methods.QueueDeclare(queue="idle"),
+            methods.QueueDeclare(queue="durable", durable=True, auto_delete=True),
+            methods.QueueDeclare(queue="exclusive", exclusive=True),
+            methods.QueueDeclare(queue="single", arguments={"x-single-active-consumer": True}),
+            methods.QueueDeclare(queue="long", arguments={"x-max-length": 99, "x-queue-mode": "lazy"}),
+            methods.BasicQos(prefetch_count=1),
+            methods.BasicConsume(queue="single", consumer_tag="c"),
+            methods.BasicConsume(queue="exclusive", consumer_tag="d", exclusive=True),
+        )
+        for _ in range(3):
+            client.send(
+                publication("long", b"abc", timestamp=77),
+                publication("single", b"d"),
+                publication("idle", b"e"),
+            )
+        client.ask(methods.BasicGet(queue="long"), methods.BasicGet(queue="idle", no_ack=True))
+        metadata, server = self.broker.domain.metadata, self.broker.server
+        vhost = metadata.vhosts.by_name["/"]
+        for name, pattern, is_operator, definition in (
+            ("p", "^l", False, {"max-length": 9}),
+            ("a", "^i", False, {"max-length": 3}),
+            ("o", "e", True, {"expires": 500_000}),
+        ):
+            command = SetPolicy(
+                vhost="/", name=name, pattern=pattern, definition=definition, is_operator=is_operator
+            )
+            metadata.apply(command, Meta(index=1, now=0))
+        sampler = Sampler(server, metadata, Figures(server, Alarms(server.block)).row)
+        for _ in sampler.sample(TIME):
+            pass
+        self.order = QueueOrder(metadata)
+        self.managed = cast(
+            Managed,
+            SimpleNamespace(
+                node_name="warren@here",
+                metadata=metadata,
+                server=server,
+                sampler=sampler,
+                queue_order=self.order,
+            ),
+        )
+        self.named = self.order.of(vhost)
+
+
+@pytest.fixture(scope="module")
+def node() -> Node:
+    return Node()
+
+
+def in_order(named: list[Named], keys: list[object]) -> list[str]:
+    places = sorted(range(len(named)), key=keys.__getitem__)  # type: ignore[arg-type]
+    return [named[place].record.name for place in places]
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        {
+            *queue_columns(Node().managed, ""),
+            "arguments",
+            "arguments.x-max-length",
+            "effective_policy_definition.max-length",
+        }
+    ),
+)
+def test_a_column_is_in_the_order_of_the_views(node: Node, name: str) -> None:
+    assert name.partition(".")[0] in FIELDS
+    asked = Asked(time=node.managed.sampler.time, now=TIME)
+    path = name.split(".")
+    views = [queue_facts(node.managed, named, asked) for named in node.named]
+    keys = list(queue_columns(node.managed, name)[name](node.named))
+    assert len(keys) == len(views)
+    if name in UNLIKE:
+        shown = [view.get(name) or "" for view in views]
+        assert in_order(node.named, keys) == in_order(node.named, shown)
+    elif path[0] == "message_stats" or name.endswith("_details"):
+        # What was never done is no number in a view, and none in a column.
+        numbers = [sort_value(view, path) for view in views]
+        counted = [at for at, (kind, _) in enumerate(numbers) if kind == 0]
+        assert [keys[at] for at in counted] == [numbers[at][1] for at in counted]
+    else:
+        assert in_order(node.named, keys) == in_order(node.named, [sort_value(view, path) for view in views])
+
+
+@pytest.mark.parametrize("name", sorted(EXACT))
+def test_what_is_shown_as_it_is_is_what_a_view_shows(node: Node, name: str) -> None:
+    asked = Asked(time=node.managed.sampler.time, now=TIME)
+    shown = [queue_facts(node.managed, named, asked)[name] for named in node.named]
+    assert list(queue_columns(node.managed, "")[name](node.named)) == shown
+
+
+def test_the_queues_of_a_virtual_host_that_is_down_have_nothing_in_them(node: Node) -> None:
+    elsewhere = Named("gone", node.named[0].record)
+    columns = queue_columns(node.managed, "")
+    named = [elsewhere, *node.named]
+    assert columns["messages"](named)[0] == 0
+    assert columns["state"](named)[:2] == ["down", "running"]
+    assert columns["messages"]([]) == []
+
+
+def test_a_policy_that_comes_later_counts(node: Node) -> None:
+    before = queue_columns(node.managed, "")["policy"](node.named)
+    command = SetPolicy(vhost="/", name="z", pattern="^durable$", definition={"expires": 7}, priority=9)
+    node.managed.metadata.apply(command, Meta(index=1, now=0))
+    after = queue_columns(node.managed, "")["policy"](node.named)
+    assert [name for name in after if name not in before] == ["z"]

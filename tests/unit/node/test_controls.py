@@ -1,0 +1,83 @@
+"""What people ask of a node, and what they are told if it cannot be."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from warren.management.controls import ControlRefused
+from warren.node.config import Config
+from warren.node.config_file import Entry
+from warren.node.controls import NodeControls
+from warren.node.logging import Log
+from warren.node.monitors import Monitors
+
+
+def controls(**entries: str) -> tuple[NodeControls, Log]:
+    given = {"log.console": "false", **{key.replace("__", "."): value for key, value in entries.items()}}
+    config = Config([Entry(key, value, "here") for key, value in given.items()])
+    log = Log(config)
+    return NodeControls(config, Monitors([]), log), log
+
+
+@pytest.mark.parametrize(
+    ("absolute", "relative", "text"),
+    [
+        (None, None, "has to be given"),
+        ("1GB", 0.4, "has to be given"),
+        ("much", None, "absolute must be a size"),
+        (None, "much", "relative must be a number"),
+        (None, -1, "relative must be a number"),
+        ({}, None, "absolute must be a size"),
+        ("1GB", None, "the disk is not watched here"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(absolute: object, relative: object, text: str) -> None:
+    found, log = controls()
+    with pytest.raises(ControlRefused, match=text):
+        found.set_limit("guest", "disk", absolute=absolute, relative=relative)
+    log.stop()
+
+
+def test_a_log_without_a_file_is_not_begun_anew() -> None:
+    found, log = controls()
+    with pytest.raises(ControlRefused, match="nothing is logged to a file"):
+        found.rotate_log("guest")
+    view = found.log()
+    assert (view.file, view.console, view.exchange) == ("", False, False)
+    log.stop()
+
+
+def test_levels_and_categories_that_there_are_not_are_named() -> None:
+    found, log = controls()
+    with pytest.raises(ControlRefused, match="no such level 'loud'"):
+        found.set_log_level("guest", "loud", "")
+    with pytest.raises(ControlRefused, match="no such category 'x': there are connection"):
+        found.set_log_level("guest", "info", "x")
+    log.stop()
+
+
+def test_who_changed_something_is_logged(tmp_path: Path) -> None:
+    found, log = controls(log__file="log", log__dir=str(tmp_path), log__file__rotation__count="1")
+    found.set_log_level("alice", "debug", "")
+    assert found.log().levels == {"default": "debug"}
+
+    async def work() -> None:
+        assert found.rotate_log("bob") == str(tmp_path / "log")
+
+    asyncio.run(work())
+    log.stop()
+    lines = (tmp_path / "log.0").read_text() if (tmp_path / "log.0").exists() else ""
+    lines += (tmp_path / "log").read_text()
+    assert "user 'alice': log level of everything set to debug" in lines
+    assert "user 'bob': log file begun anew" in lines
+    assert logging.getLogger("warren").handlers == []
+
+
+def test_settings_have_their_places() -> None:
+    found, log = controls(default_pass="secret")
+    rows = {row.key: row for row in found.settings()}
+    assert (rows["default_pass"].value, rows["default_pass"].origin) == ("********", "here")
+    assert rows["heartbeat"].origin == "default"
+    log.stop()

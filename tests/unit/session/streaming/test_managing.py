@@ -1,0 +1,138 @@
+"""Streams as a whole: the codes are those of RabbitMQ 3.10.8, measured."""
+
+import pytest
+from tests.unit.session.streaming.client import Node, StreamClient, data
+
+from warren.metadata.commands import DeclareQueue, SetPermissions
+from warren.wire.streams import commands
+from warren.wire.streams.codes import Code, Key
+from warren.wire.streams.fields import Broker, Placement
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+@pytest.fixture
+def client(node: Node) -> StreamClient:
+    return node.stream()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "code"),
+    [
+        ("s", {}, Code.STREAM_ALREADY_EXISTS),
+        ("s", {"max-length-bytes": "1000"}, Code.PRECONDITION_FAILED),
+        ("n", {"unknown": "x"}, Code.OK),
+        (
+            "n",
+            {"max-age": "1h", "max-length-bytes": "1000", "stream-max-segment-size-bytes": "1000"},
+            Code.OK,
+        ),
+        ("n", {"initial-cluster-size": "1", "queue-leader-locator": "client-local"}, Code.OK),
+        ("n", {"max-length-bytes": "abc"}, Code.PRECONDITION_FAILED),
+        ("n", {"max-age": "abc"}, Code.PRECONDITION_FAILED),
+        ("", {}, Code.PRECONDITION_FAILED),
+        ("x" * 256, {}, Code.PRECONDITION_FAILED),
+        ("amq.x", {}, Code.PRECONDITION_FAILED),
+        ("n\n", {}, Code.OK),
+    ],
+)
+def test_a_stream_is_made(client: StreamClient, name: str, arguments: dict[str, str], code: Code) -> None:
+    assert client.ask(commands.Create(name, arguments)) == [(Key.CREATE, code)]
+    assert client.connection.is_open
+
+
+def test_a_stream_has_the_arguments_that_it_was_made_with(node: Node, client: StreamClient) -> None:
+    client.ask(commands.Create("n", {"max-length-bytes": "1000", "max-age": "1h"}))
+    retention = node.domain.vhost.queues["n"].log.retention
+    assert (retention.octets_max, retention.age_ms_max) == (1_000, 3_600_000)
+
+
+def test_other_queues_are_no_streams(node: Node, client: StreamClient) -> None:
+    node.proposals.apply(DeclareQueue(vhost="/", name="q", durable=True))
+    assert client.ask(commands.Delete("q")) == [(Key.DELETE, Code.STREAM_DOES_NOT_EXIST)]
+    assert client.ask(commands.Create("q", {})) == [(Key.CREATE, Code.PRECONDITION_FAILED)]
+    refused = [(Key.DECLARE_PUBLISHER, Code.STREAM_DOES_NOT_EXIST)]
+    assert client.ask(commands.DeclarePublisher(1, "", "q")) == refused
+
+
+def test_a_stream_is_deleted(node: Node, client: StreamClient) -> None:
+    assert client.ask(commands.Delete("s")) == [(Key.DELETE, Code.OK)]
+    assert client.ask(commands.Delete("s")) == [(Key.DELETE, Code.STREAM_DOES_NOT_EXIST)]
+    assert "s" not in node.domain.vhost.queues
+
+
+def test_making_and_deleting_needs_configure(node: Node, client: StreamClient) -> None:
+    node.proposals.apply(SetPermissions(user="guest", vhost="/", configure="^$", write=".*", read=".*"))
+    assert client.ask(commands.Create("n", {})) == [(Key.CREATE, Code.ACCESS_REFUSED)]
+    assert client.ask(commands.Delete("s")) == [(Key.DELETE, Code.ACCESS_REFUSED)]
+    refused = [(Key.CREATE_SUPER_STREAM, Code.ACCESS_REFUSED)]
+    assert client.ask(commands.CreateSuperStream("n", ("p",), ("k",), {})) == refused
+
+
+def test_metadata_say_where_streams_are(client: StreamClient) -> None:
+    placements = (Placement("s", Code.OK, 0, ()), Placement("none", Code.STREAM_DOES_NOT_EXIST, -1, ()))
+    expected = commands.MetadataAnswer((Broker(0, "127.0.0.1", 5552),), placements)
+    assert client.ask(commands.Metadata(("s", "none", "s"))) == [expected]
+    assert client.ask(commands.Metadata(())) == [commands.MetadataAnswer((), ())]
+
+
+def test_stats_are_offsets(node: Node, client: StreamClient) -> None:
+    names = ("first_chunk_id", "committed_chunk_id", "committed_offset")
+    empty = commands.StreamStatsAnswer(Code.OK, tuple((name, -1) for name in names))
+    assert client.ask(commands.StreamStats("s")) == [empty]
+    client.ask(commands.DeclarePublisher(1, "", "s"))
+    for _ in range(2):
+        client.publish(1, (0, data(b"a")), (0, data(b"b")))
+        node.write()
+    client.hear()
+    found = commands.StreamStatsAnswer(Code.OK, tuple(zip(names, (0, 2, 3), strict=True)))
+    assert client.ask(commands.StreamStats("s")) == [found]
+
+
+def test_versions_of_commands_stand_in_order(client: StreamClient) -> None:
+    [answer] = client.ask(commands.ExchangeCommandVersions(()))
+    assert [version.key for version in answer.versions] == list(range(1, 31))
+    assert [version.key for version in answer.versions if version.last == 2] == [Key.PUBLISH]
+
+
+def test_a_super_stream_is_an_exchange_and_its_partitions(node: Node, client: StreamClient) -> None:
+    made = client.ask(commands.CreateSuperStream("super", ("b", "a"), ("k1", "k2"), {"max-age": "1h"}))
+    assert made == [(Key.CREATE_SUPER_STREAM, Code.OK)]
+    assert client.ask(commands.Partitions("super")) == [commands.PartitionsAnswer(Code.OK, ("b", "a"))]
+    assert client.ask(commands.Route("k2", "super")) == [commands.StreamsAnswer(Code.OK, ("a",))]
+    assert client.ask(commands.Route("other", "super")) == [commands.StreamsAnswer(Code.OK, ())]
+    again = client.ask(commands.CreateSuperStream("super", ("c",), ("k",), {}))
+    assert again == [(Key.CREATE_SUPER_STREAM, Code.STREAM_ALREADY_EXISTS)]
+    assert client.ask(commands.DeleteSuperStream("super")) == [(Key.DELETE_SUPER_STREAM, Code.OK)]
+    gone = [(Key.DELETE_SUPER_STREAM, Code.STREAM_DOES_NOT_EXIST)]
+    assert client.ask(commands.DeleteSuperStream("super")) == gone
+    assert set(node.domain.vhost.queues) == {"s"}
+
+
+@pytest.mark.parametrize("name", ["none", ""])
+def test_an_unknown_super_stream_has_no_partitions(client: StreamClient, name: str) -> None:
+    code = Code.STREAM_DOES_NOT_EXIST
+    assert client.ask(commands.Partitions(name)) == [commands.PartitionsAnswer(code, ())]
+    assert client.ask(commands.Route("k", name)) == [commands.StreamsAnswer(code, ())]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "keys", "code"),
+    [
+        ((), (), Code.PRECONDITION_FAILED),
+        (("a",), (), Code.PRECONDITION_FAILED),
+        (("a", "a"), ("1", "2"), Code.PRECONDITION_FAILED),
+        (("s", "a"), ("1", "2"), Code.STREAM_ALREADY_EXISTS),
+        (("a", "amq.b"), ("1", "2"), Code.PRECONDITION_FAILED),
+    ],
+)
+def test_a_super_stream_that_cannot_be_made_leaves_nothing_behind(
+    node: Node, client: StreamClient, partitions: tuple[str, ...], keys: tuple[str, ...], code: Code
+) -> None:
+    refused = client.ask(commands.CreateSuperStream("super", partitions, keys, {}))
+    assert refused == [(Key.CREATE_SUPER_STREAM, code)]
+    assert set(node.domain.vhost.queues) == {"s"}
+    assert "super" not in node.domain.vhost.router.exchanges

@@ -1,0 +1,196 @@
+"""Subscribing over the stream protocol."""
+
+import pytest
+from tests.unit.session.streaming.client import Node, StreamClient, data
+
+from warren.metadata.commands import SetPermissions
+from warren.wire.streams import commands
+from warren.wire.streams.codes import Code, Key, OffsetType
+from warren.wire.streams.delivery import Delivered
+from warren.wire.streams.fields import Offset
+
+FIRST = Offset(OffsetType.FIRST)
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+def filled(node: Node, *chunks: tuple[bytes, ...]) -> StreamClient:
+    """A client; its stream has these chunks."""
+    client = node.stream()
+    client.ask(commands.DeclarePublisher(1, "", "s"))
+    for number, chunk in enumerate(chunks or ((b"a", b"b"), (b"c",), (b"d",))):
+        node.domain.vhost.now = client.now = 1_000 * (number + 1)
+        client.publish(1, *[(0, data(body)) for body in chunk])
+        node.write()
+    client.hear()
+    return client
+
+
+def firsts(heard: list[object]) -> list[int]:
+    return [one.first for one in heard if isinstance(one, Delivered)]
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [
+        (FIRST, [0, 2, 3]),
+        (Offset(OffsetType.LAST), [3]),
+        (Offset(OffsetType.NEXT), []),
+        (Offset(OffsetType.OFFSET, 1), [0, 2, 3]),
+        (Offset(OffsetType.OFFSET, 2), [2, 3]),
+        (Offset(OffsetType.OFFSET, 1_000), []),
+        (Offset(OffsetType.TIMESTAMP, 2_000), [2, 3]),
+        (Offset(OffsetType.TIMESTAMP, -5), [0, 2, 3]),
+        (Offset(OffsetType.TIMESTAMP, 9_000), []),
+    ],
+)
+def test_a_subscription_begins_where_it_says(node: Node, offset: Offset, expected: list[int]) -> None:
+    client = filled(node)
+    answer, *delivered = client.subscribe(1, offset)
+    assert answer == (Key.SUBSCRIBE, Code.OK)
+    assert firsts(delivered) == expected
+    client.publish(1, (0, data(b"new")))
+    node.write()
+    assert firsts(client.hear()) == [4]
+
+
+def test_messages_come_as_they_were_sent(node: Node) -> None:
+    client = filled(node, (b"raw",))
+    client.publish(1, (0, b"no amqp"), (0, b""))
+    node.write()
+    client.hear()
+    _, *delivered = client.subscribe(7, FIRST)
+    assert [list(one.messages) for one in delivered] == [[data(b"raw")], [b"no amqp", b""]]
+    assert [(one.subscription, one.time) for one in delivered] == [(7, 1_000), (7, 1_000)]
+
+
+def test_a_chunk_is_sent_for_each_credit(node: Node) -> None:
+    client = filled(node)
+    _, *delivered = client.subscribe(1, FIRST, credit=1)
+    assert firsts(delivered) == [0]
+    assert firsts(client.ask(commands.Credit(1, 1))) == [2]
+    assert firsts(client.ask(commands.Credit(1, 100))) == [3]
+    unknown = client.ask(commands.Credit(9, 1))
+    assert unknown == [commands.CreditAnswer(Code.SUBSCRIPTION_ID_DOES_NOT_EXIST, 9)]
+
+
+def test_what_is_not_synced_is_not_delivered(node: Node) -> None:
+    client = filled(node)
+    client.subscribe(1, Offset(OffsetType.NEXT))
+    assert client.publish(1, (0, data(b"new"))) == []
+    node.write()
+    assert client.bodies() == [data(b"new")]
+
+
+def test_a_full_outbox_holds_a_subscription_back(node: Node) -> None:
+    client = filled(node, *[(bytes(200),) * 500 for _ in range(20)])
+    client.connection.pause_output()
+    client.say(commands.Subscribe(1, "s", FIRST, 1_000, {}).encode(1))
+    assert len(client.connection.take_output()) == 1
+    client.connection.resume_output(0)
+    assert sum(len(body) for body in client.bodies()) == 20 * 500 * 205
+
+
+def test_numbers_of_subscriptions_are_taken_once(node: Node) -> None:
+    client = filled(node)
+    client.subscribe(1, FIRST, credit=0)
+    assert client.subscribe(1, FIRST) == [(Key.SUBSCRIBE, Code.SUBSCRIPTION_ID_ALREADY_EXISTS)]
+    assert client.ask(commands.Unsubscribe(1)) == [(Key.UNSUBSCRIBE, Code.OK)]
+    assert client.ask(commands.Unsubscribe(1)) == [(Key.UNSUBSCRIBE, Code.SUBSCRIPTION_ID_DOES_NOT_EXIST)]
+    assert client.subscribe(1, FIRST, stream="none") == [(Key.SUBSCRIBE, Code.STREAM_DOES_NOT_EXIST)]
+    node.write()
+
+
+def test_reading_needs_read_on_the_stream(node: Node) -> None:
+    client = filled(node)
+    node.proposals.apply(SetPermissions(user="guest", vhost="/", configure=".*", write=".*", read="^$"))
+    assert client.subscribe(1, FIRST) == [(Key.SUBSCRIBE, Code.ACCESS_REFUSED)]
+    for command, answer in (
+        (commands.QueryOffset("c", "s"), commands.QueryOffsetAnswer(Code.ACCESS_REFUSED, 0)),
+        (commands.StreamStats("s"), commands.StreamStatsAnswer(Code.ACCESS_REFUSED, ())),
+        (
+            commands.QueryPublisherSequence("p", "s"),
+            commands.QueryPublisherSequenceAnswer(Code.ACCESS_REFUSED, 0),
+        ),
+    ):
+        assert client.ask(command) == [answer]
+    client.ask(commands.StoreOffset("c", "s", 5))
+    assert node.domain.vhost.queues["s"].stored_offset("c") is None
+
+
+def test_a_consumer_hears_that_its_stream_is_gone(node: Node) -> None:
+    client = filled(node)
+    client.subscribe(1, FIRST)
+    client.ask(commands.DeletePublisher(1))
+    assert client.ask(commands.Delete("s")) == [
+        (Key.DELETE, Code.OK),
+        commands.MetadataUpdate(Code.STREAM_NOT_AVAILABLE, "s"),
+    ]
+    assert client.ask(commands.Unsubscribe(1)) == [(Key.UNSUBSCRIBE, Code.SUBSCRIPTION_ID_DOES_NOT_EXIST)]
+
+
+def test_offsets_are_stored_and_found(node: Node) -> None:
+    client = filled(node)
+    assert client.ask(commands.QueryOffset("c", "s")) == [commands.QueryOffsetAnswer(Code.NO_OFFSET, 0)]
+    assert client.ask(commands.StoreOffset("c", "s", 2)) == []
+    assert client.ask(commands.QueryOffset("c", "s")) == [commands.QueryOffsetAnswer(Code.OK, 2)]
+    assert client.ask(commands.StoreOffset("c", "none", 2)) == []
+    missing = commands.QueryOffsetAnswer(Code.STREAM_DOES_NOT_EXIST, 0)
+    assert client.ask(commands.QueryOffset("c", "none")) == [missing]
+    client.ask(commands.StoreOffset("x" * 256, "s", 2))
+    client.ask(commands.StoreOffset("", "s", 2))
+    assert node.domain.vhost.queues["s"].stored_offset("") is None
+
+
+def single(client: StreamClient, number: int, **more: str) -> list[object]:
+    return client.subscribe(number, FIRST, name="g", single_active_consumer="true", **more)
+
+
+def answer(client: StreamClient, correlation: int, offset: Offset) -> list[object]:
+    client.say(commands.ConsumerUpdateAnswer(Code.OK, offset).encode(correlation))
+    return client.hear()
+
+
+def test_one_of_a_group_is_active_and_says_where_it_begins(node: Node) -> None:
+    client, other = filled(node), node.stream("t")
+    assert single(client, 1) == [(Key.SUBSCRIBE, Code.OK), commands.ConsumerUpdate(1, 1)]
+    assert single(other, 5) == [(Key.SUBSCRIBE, Code.OK)]
+    assert firsts(answer(client, 1, Offset(OffsetType.OFFSET, 3))) == [3]
+    inactive = other.ask(commands.Credit(5, 1))
+    assert inactive == [commands.CreditAnswer(Code.PRECONDITION_FAILED, 5)]
+    client.connection.lost(0)
+    assert other.hear() == [commands.ConsumerUpdate(5, 1)]
+    assert firsts(answer(other, 1, Offset(OffsetType.NONE))) == [0, 2, 3]
+
+
+def test_a_single_active_consumer_has_a_name(node: Node) -> None:
+    client = filled(node)
+    refused = client.subscribe(1, FIRST, single_active_consumer="true")
+    assert refused == [(Key.SUBSCRIBE, Code.PRECONDITION_FAILED)]
+    too_long = client.subscribe(1, FIRST, name="x" * 256)
+    assert too_long == [(Key.SUBSCRIBE, Code.PRECONDITION_FAILED)]
+
+
+def test_an_answer_to_no_question_is_passed_over(node: Node) -> None:
+    client = filled(node)
+    assert answer(client, 9, FIRST) == []
+    assert client.connection.is_open
+
+
+def test_partitions_of_a_super_stream_are_spread(node: Node) -> None:
+    client = filled(node)
+    client.ask(commands.CreateSuperStream("super", ("p0", "p1"), ("0", "1"), {}))
+    first, second = node.stream("t"), node.stream("u")
+    for number, stream in enumerate(("p0", "p1")):
+        single(first, number, stream=stream, super_stream="super")
+        answer(first, number + 1, FIRST)
+    assert single(second, 0, stream="p0", super_stream="super") == [(Key.SUBSCRIBE, Code.OK)]
+    assert single(second, 1, stream="p1", super_stream="super") == [(Key.SUBSCRIBE, Code.OK)]
+    # The second consumer of the second partition is to be the active one: the first one stops before.
+    assert first.hear() == [commands.ConsumerUpdate(1, 0)]
+    assert second.hear() == []
+    answer(first, 3, Offset(OffsetType.NONE))
+    assert second.hear() == [commands.ConsumerUpdate(1, 1)]

@@ -1,0 +1,108 @@
+"""What is staged, and what a start finds of it."""
+
+import random
+from dataclasses import replace
+
+from tests.sim.disk import SimulatedDisk
+from tests.unit.store.staged.test_stage import DESCRIPTION, SALT, row
+
+from warren.store.disk import Delete
+from warren.store.segment import SegmentError
+from warren.store.staged.plan import Plan, write_plan
+from warren.store.staged.shelf import Shelf, open_shelf
+from warren.store.staged.stage import Stage, StageWriter
+
+
+def disk() -> SimulatedDisk:
+    return SimulatedDisk(random.Random(0))
+
+
+def staged(
+    there: SimulatedDisk, number: int, *, partition: int = 0, attempt: int = 0, batch: int = 7
+) -> Stage:
+    description = replace(DESCRIPTION, query="q", batch=batch, partition=partition, attempt=attempt)
+    writer = StageWriter(there, number, description, SALT)
+    writer.add(row(b"%d" % number))
+    return writer.finish()
+
+
+def opened(there: SimulatedDisk) -> Shelf:
+    damage: list[SegmentError] = []
+    shelf = open_shelf(there, damage.append)
+    assert not damage
+    return shelf
+
+
+def plan(number: int, *stages: int) -> Plan:
+    return Plan(number=number, query="q", batch=7, user="u", stages=list(stages), rows=len(stages))
+
+
+def test_what_was_staged_is_found_by_its_batch_partition_and_attempt() -> None:
+    there = disk()
+    made = [staged(there, 1), staged(there, 2, partition=1), staged(there, 3, batch=8)]
+    shelf = opened(there)
+    assert shelf.of("q", 7) == {(0, 0): made[0], (1, 0): made[1]}
+    assert shelf.of("q", 8) == {(0, 0): made[2]}
+    assert shelf.of("q", 9) == {}
+    assert shelf.octets == sum(stage.size for stage in made)
+    assert shelf.new_number() == 4
+
+
+def test_what_is_staged_again_takes_the_place_of_what_was_there() -> None:
+    there = disk()
+    shelf = Shelf()
+    assert shelf.add(staged(there, 1)) == []
+    again = staged(there, 2)
+    assert shelf.add(again) == [Delete("00000001.stage")]
+    assert shelf.of("q", 7) == {(0, 0): again}
+    assert (list(shelf.stages), shelf.octets) == ([2], again.size)
+    # Killed before the first was deleted.
+    shelf = opened(there)
+    assert (list(shelf.stages), list(there.names())) == ([2], ["00000002.stage"])
+
+
+def test_what_is_not_finished_is_deleted_by_a_start() -> None:
+    there = disk()
+    StageWriter(there, 5, DESCRIPTION, SALT)
+    assert opened(there).stages == {}
+    assert not there.names()
+
+
+def test_a_batch_that_is_decided_keeps_the_stages_that_it_was_decided_with() -> None:
+    there = disk()
+    staged(there, 1)
+    write_plan(there, plan(2, 1))
+    # Staged again when it was decided already, and killed before that was refused.
+    staged(there, 3)
+    shelf = opened(there)
+    assert shelf.plans == {"q": plan(2, 1)}
+    assert list(shelf.stages) == [1]
+    assert sorted(there.names()) == ["00000001.stage", "00000002.plan"]
+
+
+def test_a_plan_goes_before_its_stages_do() -> None:
+    there = disk()
+    made = plan(3, 1)
+    shelf = Shelf(3)
+    shelf.add(staged(there, 1))
+    shelf.add(staged(there, 2, attempt=1))
+    write_plan(there, made)
+    shelf.plans["q"] = made
+    steps = shelf.end(made)
+    assert steps[0] == Delete(made.name)
+    there.perform(steps)
+    assert not there.names()
+    assert (shelf.plans, shelf.stages, shelf.by_batch, shelf.octets) == ({}, {}, {}, 0)
+
+
+def test_what_is_damaged_is_told_and_left_alone() -> None:
+    there = disk()
+    staged(there, 1)
+    staged(there, 2, partition=1)
+    there.flip_bit("00000001.stage", 3)
+    damage: list[SegmentError] = []
+    shelf = open_shelf(there, damage.append)
+    assert [error.name for error in damage] == ["00000001.stage"]
+    assert list(shelf.stages) == [2]
+    assert "00000001.stage" in there.names()
+    assert shelf.new_number() == 3

@@ -1,0 +1,42 @@
+"""Frames of the stream protocol."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.wire.streams.codes import FrameTooLarge, Malformed
+from warren.wire.streams.frames import StreamFrameReader, framed
+
+FRAMES = st.lists(st.binary(min_size=4, max_size=50), max_size=10)
+
+
+@given(FRAMES, st.integers(1, 20))
+def test_frames_come_out_however_they_were_cut(frames, step):
+    reader = StreamFrameReader(1000)
+    octets = b"".join(map(framed, frames))
+    found = []
+    for at in range(0, len(octets), step):
+        reader.feed(octets[at : at + step])
+        while reader.has_more and (frame := reader.next()) is not None:
+            found.append(frame)
+    assert found == frames
+
+
+def test_a_frame_that_is_too_large_is_refused_by_its_size_alone():
+    reader = StreamFrameReader(100)
+    reader.feed((101).to_bytes(4, "big"))
+    with pytest.raises(FrameTooLarge):
+        reader.next()
+
+
+def test_no_limit_is_zero():
+    reader = StreamFrameReader(0)
+    reader.feed(framed(bytes(10_000_000)))
+    assert len(reader.next()) == 10_000_000
+
+
+def test_a_frame_without_key_and_version_is_none():
+    reader = StreamFrameReader(100)
+    reader.feed(b"\0\0\0\3abc")
+    with pytest.raises(Malformed):
+        reader.next()

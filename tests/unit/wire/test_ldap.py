@@ -1,0 +1,104 @@
+"""LDAP as octets: what is asked, as RFC 4511 has it, and what is understood of an answer."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from warren.wire import ldap
+from warren.wire.ldap import Entry, Equality, LdapSyntaxError, Result
+
+
+def test_a_bind_has_the_version_the_name_and_the_password() -> None:
+    assert ldap.bind(1, "cn=a", "pw") == bytes.fromhex("30 12 02 01 01 60 0d 02 01 03 04 04") + (
+        b"cn=a" + bytes.fromhex("80 02") + b"pw"
+    )
+
+
+def test_a_search_is_of_a_subtree_and_wants_no_attributes() -> None:
+    assert ldap.search(2, "o=x", [Equality("uid", "*)(uid=")], count_max=2, time_s_max=5) == (
+        bytes.fromhex("30 30 02 01 02 63 2b 04 03") + b"o=x"
+        # Subtree, aliases as they are, two entries, five seconds, types and values.
+        + bytes.fromhex("0a 01 02 0a 01 00 02 01 02 02 01 05 01 01 00")
+        # What a filter's syntax is made of is a part of the value.
+        + bytes.fromhex("a3 0e 04 03") + b"uid" + bytes.fromhex("04 07") + b"*)(uid="
+        + bytes.fromhex("30 05 04 03") + b"1.1"
+    )  # fmt: skip
+
+
+def test_several_filters_are_alternatives_and_a_rule_is_named() -> None:
+    octets = ldap.search(
+        3, "", [Equality("a", "1"), Equality("member", "x", "1.2")], count_max=1, time_s_max=1
+    )
+    assert bytes.fromhex("a1 1a a3 06 04 01 61 04 01 31 a9 10 81 03") + b"1.2" in octets
+    assert bytes.fromhex("82 06") + b"member" + bytes.fromhex("83 01 78") in octets
+
+
+def test_a_number_that_looks_negative_has_another_octet() -> None:
+    assert ldap.unbind(128) == bytes.fromhex("30 06 02 02 00 80 42 00")
+    assert ldap.unbind(2**31 - 1) == bytes.fromhex("30 08 02 04 7f ff ff ff 42 00")
+
+
+def test_a_long_value_has_a_long_length() -> None:
+    octets = ldap.bind(1, "n" * 300, "")
+    assert octets[:4] == bytes.fromhex("30 82 01 3c")
+    assert bytes.fromhex("04 82 01 2c") + b"n" * 300 in octets
+
+
+def test_tls_is_asked_for_by_its_number() -> None:
+    assert ldap.start_tls(1) == bytes.fromhex("30 1d 02 01 01 77 18 80 16") + b"1.3.6.1.4.1.1466.20037"
+
+
+def message(operation: str, *, number: str = "02 01 07") -> bytes:
+    return bytes.fromhex(f"{number} {operation}")
+
+
+def test_a_result_says_how_and_why() -> None:
+    number, found = ldap.decoded(message("61 0c 0a 01 31 04 00 04 05") + b"no\nyo")
+    assert number == 7
+    assert found == Result(49, "no yo")
+    assert str(found) == "invalidCredentials (no yo)"
+    assert isinstance(found, Result)
+    assert found.is_of_credentials
+    assert not Result(51, "").is_of_credentials
+    assert str(Result(51, "")) == "busy"
+    assert str(Result(4711, "")) == "code 4711"
+
+
+def test_an_entry_has_a_name_and_a_reference_is_passed_over() -> None:
+    assert ldap.decoded(message("64 08 04 04") + b"cn=a" + b"\x30\x00") == (7, Entry("cn=a"))
+    assert ldap.decoded(message("73 02 04 00")) == (7, None)
+
+
+def test_controls_behind_an_operation_are_not_looked_at() -> None:
+    assert ldap.decoded(message("65 07 0a 01 00 04 00 04 00 a0 02 30 00")) == (7, Result(0, ""))
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"",
+        bytes.fromhex("02 01"),
+        bytes.fromhex("02 01 07"),
+        bytes.fromhex("04 01 07 61 00"),
+        message("61 00"),
+        message("61 05 0a 01 00 04 00"),
+        message("61 07 02 01 00 04 00 04 00"),
+        message("61 09 0a 01 00 04 00 04 00"),
+        message("61 80 0a 01 00 00 00"),
+        message("61 85 00 00 00 00 07 0a 01 00 04 00 04 00"),
+        message("64 04 04 84 ff ff"),
+        message("42 00"),
+    ],
+)
+def test_what_is_not_ldap_is_an_error(octets: bytes) -> None:
+    with pytest.raises(LdapSyntaxError):
+        ldap.decoded(octets)
+
+
+@given(some.binary(max_size=60))
+def test_no_octets_do_worse_than_that(octets: bytes) -> None:
+    try:
+        number, _ = ldap.decoded(octets)
+    except LdapSyntaxError:
+        return
+    assert isinstance(number, int)
