@@ -96,7 +96,8 @@ class Bounded:
         self._left = PATTERN_TIME_S
 
     def fits(self, names: Sequence[str]) -> list[bool]:
-        """Which do; what harmless patterns take for a name is not counted."""
+        """Which do. Names that took less than a harmless pattern may make up for one that took long, as any
+        does on a machine that is busy with something else."""
         found: list[bool] = []
         for at in range(0, len(names), _TIMED):
             start = thread_time()
@@ -106,7 +107,8 @@ class Bounded:
                     found.append(self._pattern.search(name, timeout=timeout) is not None)
                 except TimeoutError:
                     raise PatternError from None
-            self._left -= max(0.0, thread_time() - start - _TIMED * PATTERN_NAME_S)
+            spent = thread_time() - start
+            self._left = min(PATTERN_TIME_S, self._left + _TIMED * PATTERN_NAME_S - spent)
             if self._left <= 0:
                 raise PatternError
         return found

@@ -2,6 +2,7 @@
 
 import pytest
 
+from warren.management import names as names_module
 from warren.management.names import Bounded, Matching, PatternError, name_filter
 
 NAMES = ["orders", "Orders.new", "re-order", "a.b", "axb", "\u0130x"]
@@ -57,5 +58,22 @@ def test_a_pattern_that_takes_for_ever_is_given_up() -> None:
 
 
 def test_a_harmless_pattern_may_look_at_many_names() -> None:
+    names = [f"q{at:05}" for at in range(100_000)]
+    assert sum(name_filter("^(q)[0-4]", is_pattern=True).fits(names)) == 50_000
+
+
+def test_a_machine_that_stops_now_and_then_gives_up_no_harmless_pattern(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        calls.append(now)
+        now += 0.03 if len(calls) % 2_000 == 0 else 0.000001
+        return now
+
+    calls: list[float] = []
+    monkeypatch.setattr(names_module, "thread_time", clock)
     names = [f"q{at:05}" for at in range(100_000)]
     assert sum(name_filter("^(q)[0-4]", is_pattern=True).fits(names)) == 50_000
