@@ -3,13 +3,14 @@
 import json
 import signal
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import pika
 import pika.exceptions
 import pytest
-from tests.integration.api import Client, get
+from tests.integration.api import Client
 from tests.integration.process import Broker, broker, refusal
 
 MARKER = "s3cret-marker"
@@ -21,13 +22,19 @@ def connect(node: Broker, password: str = "guest") -> pika.BlockingConnection:
     return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port, credentials=credentials))
 
 
-def test_who_does_not_read_the_log_holds_nobody_up() -> None:
-    with broker() as node:
+def test_who_does_not_read_the_log_holds_neither_clients_nor_the_file_up(tmp_path: Path) -> None:
+    log = tmp_path / "warren.log"
+    config = tmp_path / "warren.conf"
+    config.write_text(f"log.file = {log}\n")
+    with broker(config=config) as node:
         # Nobody reads its standard error: the pipe is full after 64 KiB, and all these have a line.
         for _ in range(1500):
             socket.create_connection(("127.0.0.1", node.port), timeout=10).close()
-        assert get(node, "/api/whoami")[0] == 200
+        assert Client(node).status("PUT /users/carol", {"password": MARKER, "tags": ""}) == 201
         connect(node).close()
+        until = time.monotonic() + HEARD_S
+        while "carol" not in log.read_text():
+            assert time.monotonic() < until
 
 
 def test_json_has_rabbitmqs_fields_and_what_is_known_as_data(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Writes the log in a thread of its own: a terminal that was stopped, or a full pipe, holds nobody else up.
+"""Writes each place of the log in a thread of its own: a terminal that was stopped, or a full pipe, holds up
+neither the broker nor the log file.
 
 What is to be written waits in a queue that is bounded. What does not fit is dropped and counted, and said
 when there is room again.
@@ -7,7 +8,6 @@ when there is room again.
 import logging
 import queue
 import threading
-from collections.abc import Iterable
 
 from warren.limits import LOG_STOP_S_MAX, LOG_WAITING_MAX
 
@@ -15,15 +15,18 @@ _SAID = "%d lines of the log were dropped, since nobody took them"
 
 
 class Waiting(logging.Handler):
-    """Where records wait for the thread."""
+    """Where records wait for the thread that has `handler` write them."""
 
-    def __init__(self, records: "queue.Queue[logging.LogRecord | None]") -> None:
+    def __init__(self, records: "queue.Queue[logging.LogRecord | None]", handler: logging.Handler) -> None:
         super().__init__()
         self._records = records
+        self._handler = handler
         self._dropped_count = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Have `record` written, with its text as of now, unless too much waits already."""
+        """Have `record` written, with its text as of now, if its level is enough and not too much waits."""
+        if record.levelno < self._handler.level:
+            return
         record.msg = record.getMessage()
         record.args = None
         try:
@@ -36,12 +39,12 @@ class Waiting(logging.Handler):
 
 
 class Writer:
-    """The thread, and the handlers that write for it."""
+    """The thread, and the handler that writes for it."""
 
-    def __init__(self, handlers: Iterable[logging.Handler]) -> None:
-        self._handlers = tuple(handlers)
+    def __init__(self, handler: logging.Handler) -> None:
+        self._handler = handler
         self._records: queue.Queue[logging.LogRecord | None] = queue.Queue(LOG_WAITING_MAX)
-        self.waiting = Waiting(self._records)
+        self.waiting = Waiting(self._records, handler)
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
 
@@ -53,14 +56,11 @@ class Writer:
             return
         self._thread.join(LOG_STOP_S_MAX)
         if not self._thread.is_alive():
-            for handler in self._handlers:
-                handler.close()
+            self._handler.close()
 
     def _write(self) -> None:
         while (record := self._records.get()) is not None:
-            for handler in self._handlers:
-                if record.levelno >= handler.level:
-                    handler.handle(record)
+            self._handler.handle(record)
 
 
 def _about(dropped: int) -> logging.LogRecord:

@@ -46,9 +46,10 @@ class Log:
                 console, config.get(settings.LOG_CONSOLE_FORMATTER), config.get(settings.LOG_CONSOLE_LEVEL)
             )
             handlers.append(console)
-        self._writer = Writer(handlers)
+        self._writers = [Writer(handler) for handler in handlers]
         root = logging.getLogger(_ROOT)
-        root.handlers[:] = [self._writer.waiting] if handlers else [logging.NullHandler()]
+        root.handlers[:] = [writer.waiting for writer in self._writers]
+        root.addHandler(logging.NullHandler())
         root.propagate = False
         # A handler that wants more than the default gets it.
         default = _level(config.get(settings.LOG_LEVEL))
@@ -104,7 +105,8 @@ class Log:
         root = logging.getLogger(_ROOT)
         root.handlers[:] = []
         root.propagate = True
-        self._writer.stop()
+        for writer in self._writers:
+            writer.stop()
 
 
 def _file(config: Config) -> RotatedFile | None:
