@@ -1,7 +1,8 @@
 """Runs the checks and the tests on both builds, and ends with one line that counts them all.
 
-Each suite runs as a process of its own, so that one that hangs or crashes costs only itself. What a suite
-prints is shown as it comes, behind a bar; the last line of the whole is `N passed, N failed, N skipped`.
+Each suite runs as a process of its own, so that one that hangs or crashes costs only itself, and two at a
+time, as most of them wait more than they compute. What a suite prints is shown as it comes, behind its name;
+the last line of the whole is `N passed, N failed, N skipped`.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,7 +57,13 @@ ONCE_ON = {
     "kill": "compiled", "power": "compiled", "fuzz": "compiled", "clients": "compiled",
 }  # fmt: skip
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
-SUITE_SECONDS_MAX = 1800
+SUITE_SECONDS_MAX = 2400
+# Suites that run at a time, and those that take longest: begun first, so that none is left alone at the end.
+LANES = 2
+LONGEST = ["integration", "clients", "spark", "mutation", "browser"]
+
+# The processes of the suites that are running, for an end before theirs.
+running: set[subprocess.Popen[str]] = set()
 
 
 @dataclass
@@ -80,33 +88,56 @@ def main() -> int:
     suites = chosen.suites or SUITES
     builds = list(ENVIRONMENTS) if chosen.build == "both" else [chosen.build]
     RESULTS.mkdir(parents=True, exist_ok=True)
-    # Whoever ends this ends what it started, too: the exit passes through `_stream`.
+    # Whoever ends this ends what it started, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     for program, use in OPTIONAL.items():
         if shutil.which(program) is None:
             _say(f"{program} is not installed: {use} are skipped")
-    outcomes: list[Outcome] = []
-    for build in builds:
-        outcomes += _run_build(build, suites, is_only_one=len(builds) == 1)
+    outcomes = [_run_check(name, command) for name, command in CHECKS] if checks_due(suites, builds) else []
+    outcomes += run_lanes(due_jobs(suites, builds))
     return summarise(outcomes)
 
 
-def _run_build(build: str, suites: list[str], *, is_only_one: bool) -> list[Outcome]:
-    outcomes = []
-    if build == "interpreted" and "lint" in suites:
-        outcomes += [_run_check(name, command) for name, command in CHECKS]
-    reason = why_missing(build)
-    for suite in suites:
-        if suite == "lint" or not (is_only_one or is_due(suite, build)):
-            continue
-        name = f"{suite} ({build})"
-        if missing := why_missing(suite) if suite in OWN_ENVIRONMENTS else reason:
-            outcomes.append(Outcome(name, skipped=1, skip_reasons=Counter([missing])))
-        elif suite in PROGRAMS:
-            outcomes.append(run_program(name, build, PROGRAMS[suite]))
-        else:
-            outcomes.append(_run_pytest(name, build, suite))
-    return outcomes
+def checks_due(suites: list[str], builds: list[str]) -> bool:
+    """Whether the sources are looked at, which is the same for both builds."""
+    return "lint" in suites and "interpreted" in builds
+
+
+def due_jobs(suites: list[str], builds: list[str]) -> list[tuple[str, str]]:
+    """Which suites run on which build, in the order in which they are shown."""
+    return [
+        (suite, build)
+        for build in builds
+        for suite in suites
+        if suite != "lint" and (len(builds) == 1 or is_due(suite, build))
+    ]
+
+
+def run_lanes(jobs: list[tuple[str, str]]) -> list[Outcome]:
+    """Run them LANES at a time; their outcomes in the order of `jobs`."""
+    with ThreadPoolExecutor(LANES) as lanes:
+        begun = {job: lanes.submit(run_suite, *job) for job in sorted(jobs, key=_turn)}
+        try:
+            return [begun[job].result() for job in jobs]
+        except BaseException:
+            lanes.shutdown(wait=False, cancel_futures=True)
+            for process in list(running):
+                _end(process)
+            raise
+
+
+def _turn(job: tuple[str, str]) -> int:
+    return LONGEST.index(job[0]) if job[0] in LONGEST else len(LONGEST)
+
+
+def run_suite(suite: str, build: str) -> Outcome:
+    """Run one, or say why it cannot be run."""
+    name = f"{suite} ({build})"
+    if missing := why_missing(suite if suite in OWN_ENVIRONMENTS else build):
+        return Outcome(name, skipped=1, skip_reasons=Counter([missing]))
+    if suite in PROGRAMS:
+        return run_program(name, build, PROGRAMS[suite])
+    return _run_pytest(name, build, suite)
 
 
 def is_due(suite: str, build: str) -> bool:
@@ -132,7 +163,7 @@ def _run_check(name: str, command: list[str]) -> Outcome:
     started = time.monotonic()
     scripts = ENVIRONMENTS["interpreted"] / "bin"
     _say(name)
-    status, _ = _stream([str(scripts / command[0]), *command[1:]], {})
+    status, _ = _stream(name, [str(scripts / command[0]), *command[1:]], {})
     outcome.seconds = time.monotonic() - started
     _count_exit(outcome, status)
     return outcome
@@ -143,7 +174,7 @@ def run_program(name: str, build: str, command: list[str]) -> Outcome:
     outcome = Outcome(name)
     started = time.monotonic()
     _say(name)
-    status, lines = _stream([_python(build), *command], _variables(build))
+    status, lines = _stream(name, [_python(build), *command], _variables(build))
     outcome.seconds = time.monotonic() - started
     counts = [found for line in lines if (found := COUNTS.match(line))]
     if counts:
@@ -160,7 +191,7 @@ def _run_pytest(name: str, build: str, suite: str) -> Outcome:
     report.unlink(missing_ok=True)
     _say(name)
     command = [_python(build, suite), "-m", "pytest", f"tests/{suite}", f"--junitxml={report}"]
-    status, _ = _stream(command, _variables(build))
+    status, _ = _stream(name, command, _variables(build))
     outcome.seconds = time.monotonic() - started
     if report.exists():
         count_report(outcome, report)
@@ -181,9 +212,11 @@ def count_report(outcome: Outcome, report: Path) -> None:
     """Add what pytest wrote down, test by test."""
     for case in ElementTree.parse(report).iter("testcase"):
         skip = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
+        failures = [*case.findall("failure"), *case.findall("error")]
+        if failures:
             outcome.failed += 1
-            outcome.failures.append(f"{case.get('classname')}.{case.get('name')} ({outcome.name})")
+            reason = (failures[0].get("message") or "").partition("\n")[0]
+            outcome.failures.append(f"{case.get('classname')}.{case.get('name')} ({outcome.name}): {reason}")
         elif skip is not None:
             outcome.skipped += 1
             outcome.skip_reasons[skip.get("message") or "no reason given"] += 1
@@ -199,7 +232,7 @@ def _variables(build: str) -> dict[str, str]:
     return {"WARREN_COMPILED": "1"} if build == "compiled" else {"WARREN_PURE": "1"}
 
 
-def _stream(command: list[str], variables: dict[str, str]) -> tuple[int, list[str]]:
+def _stream(name: str, command: list[str], variables: dict[str, str]) -> tuple[int, list[str]]:
     """Run `command` in a process group of its own, echo it line by line, and end it if it takes too long."""
     environment = {**os.environ, **variables, "PYTHONUNBUFFERED": "1"}
     environment.pop("PYTHONPATH", None)  # each environment has its own Warren; src/ must not shadow it
@@ -210,15 +243,17 @@ def _stream(command: list[str], variables: dict[str, str]) -> tuple[int, list[st
     assert process.stdout is not None
     timer = threading.Timer(SUITE_SECONDS_MAX, _end, [process])
     timer.start()
+    running.add(process)
     lines = []
     try:
         for line in process.stdout:
             lines.append(line.rstrip("\n"))
-            print(f"  | {lines[-1]}", flush=True)
+            _show(f"{name} | {lines[-1]}")
         return process.wait(), lines
     finally:
         timer.cancel()
         _end(process)
+        running.discard(process)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -230,7 +265,13 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _say(text: str) -> None:
-    print(f"== {text}", flush=True)
+    _show(f"== {text}")
+
+
+def _show(line: str) -> None:
+    """One write, so that lines of two suites never share one."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def summarise(outcomes: list[Outcome]) -> int:

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def test_tests_are_counted_one_by_one(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     report.write_text(
         "<testsuites><testsuite><testcase classname='c' name='a'/>"
-        "<testcase classname='c' name='b'><failure/></testcase>"
+        "<testcase classname='c' name='b'><failure message='1 is not 2&#10;at all'/></testcase>"
         "<testcase classname='c' name='c'><error/></testcase>"
         "<testcase classname='c' name='d'><skipped message='no node'/></testcase></testsuite></testsuites>"
     )
@@ -73,6 +74,7 @@ def test_tests_are_counted_one_by_one(tmp_path: Path) -> None:
     run.count_report(outcome, report)
     assert (outcome.passed, outcome.failed, outcome.skipped) == (1, 2, 1)
     assert dict(outcome.skip_reasons) == {"no node": 1}
+    assert outcome.failures[0] == "c.b (some): 1 is not 2"
 
 
 def test_a_build_that_was_not_made_is_said_to_be_missing(tmp_path: Path) -> None:
@@ -93,3 +95,32 @@ def test_without_the_compiled_build_what_runs_once_runs_interpreted(tmp_path: Pa
     (tmp_path / "warren-build").write_text("interpreted: there is no C compiler\n")
     assert run.is_due("fuzz", "interpreted")
     assert run.is_due("unit", "compiled")
+
+
+def test_outcomes_are_shown_in_one_order_whichever_suite_ends_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = threading.Event()
+
+    def outcome_of(suite: str, build: str) -> Outcome:
+        if suite == "unit":
+            assert quick.wait(10)
+        else:
+            quick.set()
+        return Outcome(f"{suite} ({build})")
+
+    monkeypatch.setattr(run, "run_suite", outcome_of)
+    outcomes = run.run_lanes([("unit", "interpreted"), ("tidy", "interpreted")])
+    assert [one.name for one in outcomes] == ["unit (interpreted)", "tidy (interpreted)"]
+
+
+def test_a_suite_that_cannot_be_run_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def outcome_of(suite: str, build: str) -> Outcome:
+        if suite == "unit":
+            return run.run_program(suite, build, ["-c", "import time; time.sleep(60)"])
+        while not run.running:
+            pass
+        raise OSError("no room")
+
+    monkeypatch.setattr(run, "run_suite", outcome_of)
+    with pytest.raises(OSError, match="no room"):
+        run.run_lanes([("tidy", "interpreted"), ("unit", "interpreted")])
+    assert not run.running
