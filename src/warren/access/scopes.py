@@ -3,7 +3,8 @@
 configure:VHOST/NAME   write:VHOST/NAME/ROUTING-KEY   read:VHOST/NAME   tag:administrator
 
 Each part is a wildcard: `*` stands for anything, `%2F` and its like for a character. A scope without a
-routing key is for every one. Anything else is passed over.
+routing key is for no topic: where a topic exchange is written to or bound, only those count that have one.
+Anything else is passed over.
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ _NOTHING = "(?!)"
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """One of them, its parts as regular expressions."""
+    """One of them, its parts as regular expressions; `routing_key` matches nothing if it has none."""
 
     access: str
     vhost: str
@@ -70,8 +71,8 @@ def _scope(word: str) -> _Scope | None:
     parts = resource.split("/")
     if access not in _ACCESSES or len(parts) not in _PARTS:
         return None
-    vhost, name, routing_key = (_pattern(part) for part in (*parts, "*")[:3])
-    return _Scope(access, vhost, name, routing_key)
+    vhost, name, *routing_key = map(_pattern, parts)
+    return _Scope(access, vhost, name, *(routing_key or [_NOTHING]))
 
 
 def _pattern(wildcard: str) -> str:

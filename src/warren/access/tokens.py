@@ -107,7 +107,7 @@ class Tokens:
 
     def _scopes(self, claims: Mapping[str, object]) -> list[str]:
         """Those that are for us, without what says so."""
-        words = _words(claims.get("scope"))
+        words = [*_words(claims.get("scope")), *_keycloak(claims)]
         for key in self._settings.additional_scopes_key.split():
             words.extend(self._additional(claims, key))
         aliases = self._settings.scope_aliases
@@ -123,6 +123,14 @@ class Tokens:
             server = self._settings.resource_server_id
             return [f"{self._prefix}{word}" for word in _words(value.get(server))]
         return _words(value)
+
+
+def _keycloak(claims: Mapping[str, object]) -> list[str]:
+    """Scopes where Keycloak's authorization services put them: in the permissions for resources."""
+    authorization = claims.get("authorization")
+    permissions = authorization.get("permissions") if isinstance(authorization, Mapping) else None
+    found = permissions if isinstance(permissions, list) else []
+    return [word for one in found if isinstance(one, Mapping) for word in _words(one.get("scopes"))]
 
 
 def is_like_token(password: str) -> bool:

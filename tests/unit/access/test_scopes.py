@@ -56,7 +56,7 @@ def test_tags_are_those_of_users() -> None:
 
 
 def test_topics_are_of_the_exchanges_that_match() -> None:
-    scopes = Scopes(["write:v/x/a.*", "read:v/x/b", "write:v/y"])
+    scopes = Scopes(["write:v/x/a.*", "read:v/x/b", "write:v/y/*"])
     of_x = scopes.topic_permission("v", "x")
     assert [matches(of_x.write, key) for key in ("a.b", "b")] == [True, False]
     assert [matches(of_x.read, key) for key in ("a.b", "b")] == [False, True]
@@ -64,6 +64,12 @@ def test_topics_are_of_the_exchanges_that_match() -> None:
     assert matches(of_y.write, "anything")
     assert not matches(of_y.read, "anything")
     assert not matches(scopes.topic_permission("w", "x").write, "a.b")
+
+
+def test_a_scope_without_a_routing_key_is_for_no_topic() -> None:
+    assert not matches(Scopes(["write:*/*"]).topic_permission("v", "x").write, "a")
+    both = Scopes(["write:*/*", "write:*/*/b"]).topic_permission("v", "x")
+    assert [matches(both.write, key) for key in ("a", "b")] == [False, True]
 
 
 def test_a_variable_in_a_scope_is_none() -> None:

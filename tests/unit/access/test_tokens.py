@@ -164,6 +164,8 @@ def test_scopes_may_be_a_list_have_other_names_and_stand_elsewhere() -> None:
     )
     elsewhere = signed({**CLAIMS, "roles": {"rabbitmq": ["tag:monitoring"], "other": ["tag:administrator"]}})
     assert read(elsewhere, additional_scopes_key="roles").tags == ("monitoring",)
+    permissions = [{"rsid": "x", "scopes": ["rabbitmq.tag:management"]}, {"rsname": "y"}, 7]
+    assert read(signed({**CLAIMS, "authorization": {"permissions": permissions}})).tags == ("management",)
     deep = signed({**CLAIMS, "realm": {"roles": ["rabbitmq.tag:policymaker"]}})
     assert read(deep, additional_scopes_key="none realm.roles").tags == ("policymaker",)
 
