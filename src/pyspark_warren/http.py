@@ -37,7 +37,8 @@ class Management:
             broker.management or f"{scheme}://{_host(target.host)}:{target.port + PORT_DISTANCE}"
         )
         if parts.scheme not in PORTS or not parts.hostname:
-            raise ValueError(f"'managementUri' is like http://host:15672, not {broker.management!r}")
+            # Not as it was given: a password may be in it.
+            raise ValueError("'managementUri' is like http://host:15672")
         self._host = parts.hostname
         self._port = parts.port or PORTS[parts.scheme]
         self._prefix = parts.path.rstrip("/")

@@ -33,3 +33,19 @@ def test_the_port_of_tls_is_another() -> None:
 def test_what_is_no_amqp_uri_is_refused(uri: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         parse_uri(uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://al:secret@host",
+        "amqp://al:secret@host/a/b",
+        "amqp://al:secret/x@host",
+        "amqp://al:sec#secret@host",
+        "amqp://al:secret@[host",
+    ],
+)
+def test_a_wrong_uri_is_refused_without_repeating_its_password(uri: str) -> None:
+    with pytest.raises(ValueError, match="an AMQP URI is") as caught:
+        parse_uri(uri)
+    assert "sec" not in str(caught.value)

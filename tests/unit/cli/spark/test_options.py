@@ -1,0 +1,55 @@
+"""What every command can be told, and what of it is never printed."""
+
+from typing import Any
+
+import pytest
+
+from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.spark.options import Settings, pairs, reason, settings_of
+
+FAILED = """[PYTHON_DATA_SOURCE_ERROR] Failed when instance plans: Traceback (most recent call last):
+  File "source.py", line 1, in partitions
+    raise ValueError(text)
+ValueError: there is no queue 'a: b' in vhost '/'
+SQLSTATE: 38000
+\tat org.apache.spark.Some.method(Some.scala:1)
+"""
+
+
+def told(**given: Any) -> Settings:
+    """The settings of a command line."""
+    defaults: dict[str, Any] = {
+        "uri": "amqp://al:s3cret%21@host", "management_uri": None, "option": (), "master": "local[1]",
+        "remote": None, "conf": (), "is_json": False, "is_quiet": False, "is_verbose": False,
+    }  # fmt: skip
+    return settings_of(**(defaults | given))
+
+
+def test_a_failure_says_the_line_that_says_why() -> None:
+    assert reason(Exception(FAILED)) == "there is no queue 'a: b' in vhost '/'"
+    assert reason(ValueError("first\nsecond")) == "first"
+    assert reason(KeyboardInterrupt()) == "KeyboardInterrupt"
+
+
+def test_no_failure_repeats_a_password() -> None:
+    settings = told(management_uri="http://bo:hunter2@host")
+    for text in ("amqp://al:s3cret%21@host", "login with s3cret!", "http://bo:hunter2@host"):
+        shown = settings.failure(ValueError(text)).message
+        assert "s3cret" not in shown
+        assert "hunter2" not in shown
+    assert "s3cret" not in repr(settings)
+    assert "user 'guest'" in told(uri="amqp://guest:guest@h").failure(ValueError("user 'guest'")).message
+
+
+def test_a_wrong_address_is_wrong_usage() -> None:
+    with pytest.raises(Failure, match="--uri: an AMQP URI is") as caught:
+        told(uri="http://al:s3cret@host")
+    assert caught.value.exit_code == USAGE
+    assert "s3cret" not in caught.value.message
+
+
+def test_pairs_have_a_name_and_a_value() -> None:
+    assert pairs("--option", ["a=b=c", "d="]) == {"a": "b=c", "d": ""}
+    for wrong in ("s3cret", "=s3cret"):
+        with pytest.raises(Failure, match=r"^--option is NAME=VALUE$"):
+            pairs("--option", [wrong])
