@@ -1,0 +1,245 @@
+"""Archives queues and streams in a lake: each message once, in files by day and queue.
+
+Spark writes down where a batch ends before it reads it, and a stream or a lease gives the same rows again. So
+it is enough that the lake takes each batch once, by the id of the query and the number of the batch: Spark's
+executors write the files, and the driver commits them.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark_warren.amqp import CHANNEL, connect
+from pyspark_warren.choosing import STREAM, Choice, choose
+from pyspark_warren.http import Management, path
+from pyspark_warren.options import EARLIEST, Broker, ReadOptions, read_options
+from pyspark_warren.partitions import opened_streams
+from pyspark_warren.pipelines.lakes import (
+    DAY,
+    DELTA,
+    FORMATS,
+    PARQUET,
+    PARTITIONS,
+    Batch,
+    Lake,
+    lake_files,
+    lake_folder,
+    own_folder,
+    staging_folder,
+)
+from pyspark_warren.sink import QUERY_ID
+from pyspark_warren.streams import DataLoss
+from warren.client.uri import DEFAULT_URI
+from warren.wire.methods import QueueBind, QueueBindOk, QueueDeclare, QueueDeclareOk
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+# Where copies of all messages of a virtual host wait to be archived, and for how long at most.
+FIREHOSE = "warren.firehose"
+FIREHOSE_AGE = "7D"
+_TRACED = "amq.rabbitmq.trace"
+# The place behind what the lake has.
+ARCHIVED = "archived"
+# Files are as large then as engines like them, and a batch that is made again does not take long.
+BATCH_ROWS = 1_000_000
+INTERVAL = "30 seconds"
+# Files that a task has open at once; with more queues than that it sorts its rows first.
+_WRITERS = 20
+_DAY_MICROSECONDS = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What has happened to a batch."""
+
+    # planned, written, committed, or repeated if it was in the lake before.
+    stage: str
+    batch: int
+    rows: int
+    files: int
+    octets: int
+    # Of the Delta table behind it.
+    version: int | None
+    seconds: float
+
+
+Listener = Callable[[Progress], None]
+
+
+def archive(
+    spark: "SparkSession",
+    table: str | os.PathLike[str],
+    *,
+    queue: str | None = None,
+    queue_pattern: str | None = None,
+    super_stream: str | None = None,
+    firehose: bool = False,
+    uri: str = DEFAULT_URI,
+    management_uri: str | None = None,
+    format: str = DELTA,
+    name: str | None = None,
+    checkpoint: str | None = None,
+    starting: str | None = None,
+    batch_rows: int = BATCH_ROWS,
+    once: bool = False,
+    interval: str = INTERVAL,
+    options: Mapping[str, str] | None = None,
+    progress: Listener | None = None,
+) -> "StreamingQuery":
+    """Start to archive in `table` what comes; with `once`, what is there now. Wait for the query as for any.
+
+    `starting` is what `startingOffsets` is, or `archived`: behind what the lake has of the same streams. It
+    counts for a new checkpoint. `options` are further options of the reader.
+    """
+    given = _given(
+        queue=queue,
+        queuePattern=queue_pattern,
+        superStream=super_stream,
+        uri=uri,
+        managementUri=management_uri,
+        maxOffsetsPerTrigger=str(_count(batch_rows)),
+    ) | dict(options or {})
+    if firehose:
+        if queue or queue_pattern or super_stream:
+            raise ValueError("the firehose has all messages: name no queue, pattern or super stream with it")
+        given["queue"] = FIREHOSE
+    lake = new_lake(table, format)
+    name = name or queue or queue_pattern or super_stream or FIREHOSE
+    wanted = read_options(given)
+    if firehose:
+        _open_firehose(wanted.broker)
+    choice = choose(wanted, is_streaming=True)
+    lake.prepare()
+    place = Path(lake_folder(checkpoint)) if checkpoint else own_folder(lake.root, "checkpoints", name)
+    if not (place / "metadata").exists():
+        given |= _beginning(lake, wanted, choice, starting)
+    reader = spark.readStream.format("warren").options(**given)
+    writer = reader.load().writeStream.queryName(name).option("checkpointLocation", str(place))
+    trigger = {"availableNow": True} if once else {"processingTime": interval}
+    return writer.trigger(**trigger).foreachBatch(_Archiver(lake, name, progress)).start()  # type: ignore[arg-type]
+
+
+def new_lake(table: str | os.PathLike[str], kind: str) -> Lake:
+    """The lake in the folder `table`, which may still be empty."""
+    root = lake_folder(table)
+    if kind == DELTA:
+        from pyspark_warren.pipelines.delta_lake import DeltaLake
+
+        return DeltaLake(root)
+    if kind == PARQUET:
+        from pyspark_warren.pipelines.parquet_lake import ParquetLake
+
+        return ParquetLake(root)
+    raise ValueError(f"a lake has the format {' or '.join(FORMATS)}, not {kind!r}")
+
+
+class _Archiver:
+    """Puts one batch after the other into the lake; runs on the driver."""
+
+    def __init__(self, lake: Lake, name: str, progress: Listener | None) -> None:
+        self._lake = lake
+        self._name = name
+        self._progress = progress
+
+    def __call__(self, rows: "DataFrame", number: int) -> None:
+        """Write a batch and commit it, unless the lake has it."""
+        session = rows.sparkSession
+        query = session.sparkContext.getLocalProperty(QUERY_ID)
+        if query is None:
+            raise RuntimeError("Spark does not say which query it runs: batches could not be told apart")
+        batch = Batch(query=query, number=number, name=self._name)
+        begun = time.monotonic()
+        self._tell("planned", number, begun)
+        if self._lake.has(batch):
+            self._tell("repeated", number, begun)
+            return
+        folder = staging_folder(self._lake.root, batch)
+        _write(rows, folder)
+        files = list(lake_files(folder))
+        told = {
+            "rows": sum(one.rows for one in files),
+            "files": len(files),
+            "octets": sum(one.octets for one in files),
+        }
+        self._tell("written", number, begun, **told)
+        version = self._lake.commit(batch, folder)
+        self._tell("committed", number, begun, version=version, **told)
+
+    def _tell(self, stage: str, number: int, begun: float, **told: Any) -> None:
+        if self._progress is not None:
+            known = {"rows": 0, "files": 0, "octets": 0, "version": None} | told
+            seconds = round(time.monotonic() - begun, 3)
+            self._progress(Progress(stage=stage, batch=number, seconds=seconds, **known))
+
+
+def _write(rows: "DataFrame", folder: Path) -> None:
+    """Have the executors write a batch; the session is the query's own, not the user's."""
+    settings = rows.sparkSession.conf
+    settings.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    settings.set("spark.sql.maxConcurrentOutputFileWriters", str(_WRITERS))
+    # In UTC, whatever the zone of the session is.
+    taken = "coalesce(broker_timestamp, current_timestamp())"
+    day = f"date_from_unix_date(cast(floor(unix_micros({taken}) / {_DAY_MICROSECONDS}) as int)) as {DAY}"
+    writer = rows.selectExpr("*", day).write.mode("errorifexists").partitionBy(*PARTITIONS)
+    writer.option("compression", "zstd").parquet(str(folder))
+
+
+def _beginning(lake: Lake, wanted: ReadOptions, choice: Choice, starting: str | None) -> dict[str, str]:
+    """Where a query without a checkpoint begins."""
+    if choice.mode != STREAM:
+        return _given(startingOffsets=None if starting == ARCHIVED else starting)
+    ends = lake.ends(choice.queues)
+    if ends and starting is None:
+        known = ", ".join(sorted(ends))
+        raise ValueError(
+            f"the lake {str(lake.root)!r} has rows of {known} already, and this query no "
+            f"checkpoint: starting='{ARCHIVED}' goes on behind them, '{EARLIEST}' has them twice"
+        )
+    if starting != ARCHIVED:
+        return _given(startingOffsets=starting)
+    streams = opened_streams(wanted, choice.transport)
+    places = {}
+    for queue in choice.queues:
+        bounds = streams.bounds(queue, ends.get(queue, 0))
+        if bounds.committed < ends.get(queue, 0):
+            raise DataLoss(
+                f"the lake has the messages of {queue!r} up to {ends[queue] - 1}, and the stream ends at "
+                f"{bounds.committed}: it was deleted and declared again. Give another lake, or starting"
+            )
+        places[f"{wanted.broker.target.vhost}/{queue}"] = {"next": ends.get(queue, bounds.first)}
+    return {"startingOffsets": json.dumps({"v": 1, "s": places})}
+
+
+def _open_firehose(broker: Broker) -> None:
+    """A stream that is given a copy of each message; the virtual host must be traced."""
+    vhost = broker.target.vhost
+    if not Management(broker).get(path("vhosts", vhost)).get("tracing"):
+        raise ValueError(
+            f"the virtual host {vhost!r} is not traced, and its firehose dry: `warren trace on` opens it"
+        )
+    arguments = {"x-queue-type": "stream", "x-max-age": FIREHOSE_AGE}
+    link = connect(broker)
+    try:
+        link.open_channel(CHANNEL)
+        declare = QueueDeclare(queue=FIREHOSE, durable=True, arguments=arguments)
+        link.call(CHANNEL, declare, QueueDeclareOk)
+        bind = QueueBind(queue=FIREHOSE, exchange=_TRACED, routing_key="#")
+        link.call(CHANNEL, bind, QueueBindOk)
+    finally:
+        link.close()
+
+
+def _given(**options: str | None) -> dict[str, str]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _count(rows: int) -> int:
+    if rows < 1:
+        raise ValueError(f"a batch has at least 1 row, not {rows}")
+    return rows

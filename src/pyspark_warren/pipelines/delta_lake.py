@@ -1,0 +1,174 @@
+"""A Delta table, written by delta-rs: a batch is one transaction, with the query's id and the batch's number.
+
+The log takes a transaction under a name and a number, and refuses two at once under the same name. So a batch
+that is made again finds its number in the table, whether it was Spark, the driver or the machine that ended
+before the commit was noted; and of two drivers with the same batch one commits.
+
+    write files below _warren/staged │ move them to day=…/queue=… │ commit │ remove the folder
+                                     a crash here leaves files that no log names: `clean` removes them
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.transaction import AddAction
+
+from pyspark_warren.pipelines.lakes import (
+    DAY,
+    DELTA,
+    LOG,
+    PARTITIONS,
+    Batch,
+    DataFile,
+    Snapshot,
+    check_kind,
+    discard,
+    staged_files,
+    sync,
+)
+from pyspark_warren.schema import COLUMNS, arrow_schema
+
+# How often a commit is tried again that another writer of the table was in the way of.
+COMMITS_MAX = 10
+# What a reader has to know of: rows that are marked as deleted, columns under another name.
+_UNREAD = frozenset({"deletionVectors", "columnMapping"})
+
+
+class DeltaLake:
+    """See `Lake`."""
+
+    format = DELTA
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def prepare(self) -> None:
+        """Make the table, if it is not there; ValueError if it has other columns."""
+        check_kind(self.root, DELTA)
+        schema = Schema.from_arrow(_schema())
+        DeltaTable.create(
+            str(self.root), schema, mode="ignore", partition_by=list(PARTITIONS), name=self.root.name
+        )
+        found = self._opened()
+        given = {field.name: json.loads(field.to_json())["type"] for field in found.schema().fields}
+        wanted = {field.name: json.loads(field.to_json())["type"] for field in schema.fields}
+        wrong = sorted(name for name in wanted if given.get(name) != wanted[name])
+        if wrong or found.metadata().partition_columns != list(PARTITIONS):
+            told = f"the column {wrong[0]!r}" if wrong else f"partitions by {', '.join(PARTITIONS)}"
+            raise ValueError(f"the Delta table {str(self.root)!r} is no archive of messages: it lacks {told}")
+
+    def has(self, batch: Batch) -> bool:
+        """Whether the table has a batch, or one behind it."""
+        return _has(self._opened(), batch)
+
+    def commit(self, batch: Batch, folder: Path) -> int:
+        """Commit what was written into `folder`, once; the version of the table behind it."""
+        files = staged_files(folder)
+        moved = [self._moved(one, folder) for one in files]
+        for place in {self.root / parent for path, _ in moved for parent in path.parents}:
+            sync(place)
+        table = self._opened()
+        before = table.version()
+        for left in range(COMMITS_MAX, -1, -1):
+            if _has(table, batch):
+                break
+            try:
+                self._write(table, batch, moved)
+                break
+            except CommitFailedError:
+                if not left:
+                    raise
+                table = self._opened()
+        version: int = self._opened().version()
+        self._sync_log(before + 1, version)
+        discard(folder)
+        return version
+
+    def ends(self, queues: Sequence[str]) -> dict[str, int]:
+        """Behind the last offset that the log knows of each queue."""
+        actions = pa.table(self._opened().get_add_actions(flatten=True)).to_pylist()
+        ends: dict[str, int] = {}
+        for one in actions:
+            queue, largest = one.get("partition.queue"), one.get("max.offset")
+            if queue in queues and largest is not None:
+                ends[queue] = max(ends.get(queue, 0), largest + 1)
+        return ends
+
+    def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> Snapshot:
+        """The files of the newest version, or of an older one."""
+        assert not batches
+        table = self._opened(version)
+        unread = _UNREAD & set(table.protocol().reader_features or ())
+        if unread:
+            raise ValueError(
+                f"the Delta table {str(self.root)!r} has {' and '.join(sorted(unread))}, which is not read "
+                "here: rewrite it without (REORG TABLE … APPLY (PURGE)), or read it by Delta itself"
+            )
+        return Snapshot(version=table.version(), batches=(), files=tuple(table.file_uris()))
+
+    def _opened(self, version: int | None = None) -> DeltaTable:
+        try:
+            return DeltaTable(str(self.root), version=version)
+        except TableNotFoundError:
+            raise ValueError(f"there is no Delta table in {str(self.root)!r}") from None
+
+    def _moved(self, one: DataFile, folder: Path) -> tuple[Path, DataFile]:
+        """Its new place, below the table."""
+        path = one.path.relative_to(folder)
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(one.path, target)
+        return path, one
+
+    def _write(self, table: DeltaTable, batch: Batch, moved: list[tuple[Path, DataFile]]) -> None:
+        now = int(datetime.now(UTC).timestamp() * 1000)
+        about = {"name": batch.name, "query": batch.query, "batch": batch.number}
+        table.create_write_transaction(
+            [_action(path, one, now) for path, one in moved],
+            "append",
+            table.schema(),
+            list(PARTITIONS),
+            commit_properties=CommitProperties(
+                custom_metadata={"warren": about},
+                app_transactions=[Transaction(batch.query, batch.number)],
+            ),
+        )
+
+    def _sync_log(self, first: int, last: int) -> None:
+        log = self.root / LOG
+        for version in range(first, last + 1):
+            path = log / f"{version:020d}.json"
+            if path.exists():
+                sync(path)
+        sync(log)
+
+
+def _has(table: DeltaTable, batch: Batch) -> bool:
+    last = table.transaction_version(batch.query)
+    return last is not None and last >= batch.number
+
+
+def _schema() -> pa.Schema:
+    return arrow_schema(COLUMNS).append(pa.field(DAY, pa.date32()))
+
+
+def _action(path: Path, one: DataFile, now: int) -> AddAction:
+    stats = {
+        "numRecords": one.rows,
+        "minValues": {name: _told(low) for name, (low, _, _) in one.ranges.items() if low is not None},
+        "maxValues": {name: _told(high) for name, (_, high, _) in one.ranges.items() if high is not None},
+        "nullCount": {name: nulls for name, (_, _, nulls) in one.ranges.items()},
+    }
+    partition = {"day": one.day, "queue": one.queue}
+    return AddAction(path.as_posix(), one.octets, partition, now, True, json.dumps(stats))
+
+
+def _told(value: Any) -> Any:
+    return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if isinstance(value, datetime) else value

@@ -1,0 +1,167 @@
+"""Queues and streams are in a lake, each message once, and what is there can be tended."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from tests.spark.brokers import STREAM, Place
+
+from pyspark_warren.http import Management
+from pyspark_warren.pipelines.archive import Progress, archive
+from pyspark_warren.pipelines.tending import clean, compact
+
+
+def numbered(start: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(start, end)]
+
+
+def run(spark: SparkSession, place: Place, lake: Path, **given: Any) -> list[Progress]:
+    """Archive what is there now; what was told of it."""
+    told: list[Progress] = []
+    options = place.options
+    query = archive(
+        spark, lake, uri=options["uri"], management_uri=options["managementUri"], once=True,
+        progress=told.append, **given,
+    )  # fmt: skip
+    assert query.awaitTermination(200)
+    return told
+
+
+def rows(lake: Path) -> list[dict[str, Any]]:
+    """What a reader of Delta, which is not Spark, finds."""
+    found: list[dict[str, Any]] = DeltaTable(str(lake)).to_pyarrow_table().to_pylist()
+    return found
+
+
+def test_streams_of_a_pattern_are_archived_by_day_and_queue_and_gone_on_with(
+    spark: SparkSession, warren: Place, tmp_path: Path
+) -> None:
+    for queue in ("arch a/b=ü", "arch-c"):
+        warren.declare(queue, STREAM)
+        warren.publish(queue, numbered(0, 500))
+    lake = tmp_path / "lake"
+    told = run(spark, warren, lake, queue_pattern="arch.*", batch_rows=600)
+    assert [(one.stage, one.batch, one.rows) for one in told] == [
+        ("planned", 0, 0), ("written", 0, 600), ("committed", 0, 600),
+        ("planned", 1, 0), ("written", 1, 400), ("committed", 1, 400),
+    ]  # fmt: skip
+    assert told[-1].version == 2
+    warren.publish("arch-c", numbered(500, 600))
+    run(spark, warren, lake, queue_pattern="arch.*")
+    found = rows(lake)
+    assert sorted((row["queue"], row["offset"]) for row in found) == [
+        *(("arch a/b=ü", number) for number in range(500)), *(("arch-c", number) for number in range(600)),
+    ]  # fmt: skip
+    assert all(row["body"] == b"%d" % row["offset"] for row in found)
+    assert {row["day"] for row in found} == {row["broker_timestamp"].date() for row in found}
+
+    with pytest.raises(ValueError, match=r"has rows of arch-c already.*starting='archived'"):
+        run(spark, warren, lake, queue="arch-c", name="other")
+    warren.publish("arch-c", numbered(600, 700))
+    run(spark, warren, lake, queue="arch-c", name="other", starting="archived")
+    assert sorted(row["offset"] for row in rows(lake) if row["queue"] == "arch-c") == list(range(700))
+
+
+def test_a_leased_queue_is_archived_and_empty_then(
+    spark: SparkSession, warren: Place, tmp_path: Path
+) -> None:
+    warren.declare("arch-leased")
+    warren.publish("arch-leased", numbered(0, 1_000))
+    run(spark, warren, tmp_path / "lake", queue="arch-leased", batch_rows=400, format="parquet")
+    found = spark.read.parquet(str(tmp_path / "lake"))
+    assert sorted(int(row.body) for row in found.select("body").collect()) == list(range(1_000))
+    assert len(list((tmp_path / "lake").glob("batch=*"))) == 3
+    assert warren.count("arch-leased") == 0
+    with pytest.raises(ValueError, match="cannot be compacted: without a log"):
+        compact(tmp_path / "lake")
+    with pytest.raises(ValueError, match="format 'parquet' already"):
+        run(spark, warren, tmp_path / "lake", queue="arch-leased")
+
+
+def test_the_firehose_is_archived_while_the_virtual_host_is_traced(
+    spark: SparkSession, warren: Place, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="`warren trace on`"):
+        run(spark, warren, tmp_path / "lake", firehose=True)
+    management = Management(warren.broker)
+    ask(management, {"tracing": True})
+    try:
+        run(spark, warren, tmp_path / "lake", firehose=True)
+        warren.declare("traced")
+        warren.publish("traced", numbered(0, 10))
+        run(spark, warren, tmp_path / "lake", firehose=True)
+    finally:
+        ask(management, {"tracing": False})
+    found = rows(tmp_path / "lake")
+    published = [row["body"] for row in found if row["routing_key"] == "publish."]
+    assert published == numbered(0, 10)
+
+
+def test_small_files_become_one_and_what_a_crash_left_is_removed_when_it_is_old(
+    spark: SparkSession, warren: Place, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    warren.declare("tended", STREAM)
+    warren.publish("tended", numbered(0, 400))
+    run(spark, warren, lake, queue="tended", batch_rows=100)
+    before = {Path(one) for one in DeltaTable(str(lake)).file_uris()}
+    done = compact(lake)
+    assert (done.files_before, done.files_after) == (4, 1)
+    assert sorted(row["offset"] for row in rows(lake)) == list(range(400))
+    assert done.version == DeltaTable(str(lake)).version()
+
+    (kept,) = DeltaTable(str(lake)).file_uris()
+    orphan, young = (Path(kept).with_name(f"{name}.parquet") for name in ("orphan", "young"))
+    left, fresh = (lake / "_warren" / "staged" / name for name in ("left", "fresh"))
+    for path in (orphan, young):
+        path.write_bytes(b"x")
+    for folder in (left, fresh):
+        folder.mkdir()
+    week_ago = time.time() - 8 * 86_400
+    for path in (orphan, left):
+        os.utime(path, (week_ago, week_ago))
+    expected = [str(left.relative_to(lake)) + "/", str(orphan.relative_to(lake))]
+    assert clean(lake, dry_run=True) == expected
+    assert orphan.exists()
+    assert clean(lake) == expected
+    assert (orphan.exists(), left.exists(), young.exists(), fresh.exists()) == (False, False, True, True)
+    assert all(path.exists() for path in before)
+    with pytest.raises(ValueError, match="at least 168 hours, not 1"):
+        clean(lake, retention_hours=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"format": "csv"}, "format delta or parquet, not 'csv'"),
+        ({"batch_rows": 0}, "at least 1 row, not 0"),
+        ({"queue": "missing"}, "there is no queue 'missing'"),
+        ({"queue": "a", "queue_pattern": "b"}, "not queue and queuePattern"),
+        ({"queue": "a", "firehose": True}, "the firehose has all messages"),
+    ],
+)
+def test_what_cannot_be_archived_is_refused_with_the_reason(
+    spark: SparkSession, warren: Place, tmp_path: Path, given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        run(spark, warren, tmp_path / "lake", **({"queue": "any"} | given))
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_folder_of_something_else_is_no_lake(spark: SparkSession, warren: Place, tmp_path: Path) -> None:
+    warren.declare("any-lake", STREAM)
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(ValueError, match=r"holds 'notes\.txt', and is no lake"):
+        run(spark, warren, tmp_path, queue="any-lake")
+    with pytest.raises(ValueError, match="a folder that the driver and all executors see"):
+        run(spark, warren, "s3://bucket/lake", queue="any-lake")  # type: ignore[arg-type]
+
+
+def ask(management: Management, body: dict[str, Any]) -> None:
+    """Change the default virtual host."""
+    management._ask_once("PUT", "/api/vhosts/%2F", json.dumps(body).encode(), {}).read()
