@@ -11,6 +11,9 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 from tests.browser.browsing import Visit, api, visit
 from tests.integration.process import Broker
+from tests.integration.streaming import Raw
+
+from warren.wire.streams import commands
 
 
 @pytest.fixture
@@ -350,3 +353,63 @@ def test_the_topology_is_walked_with_the_keyboard_and_found_by_name(node: Broker
     expect(page.get_by_role("heading", level=1)).to_have_text("Around spoke-19")
     page.get_by_role("link", name="queue spoke-19").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("spoke-19")
+
+
+def test_a_stream_is_made_and_looked_into_from_wherever_one_likes(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    tab.open("queues")
+    press(page, "New queue")
+    fill(page, name="looked into", type="stream", arguments="x-max-age = 7D")
+    press(page, "Create")
+    expect(page.get_by_text("is there.")).to_be_visible()
+    client = Raw(node.ports["stream"])
+    client.ask(commands.DeclarePublisher(1, "", "looked into"))
+    client.publish(*range(50))
+    client.confirmed(50)
+    client.close()
+    tab.open("streams")
+    expect(page.get_by_role("row", name="looked into")).to_contain_text("7 d")
+    page.get_by_role("link", name="looked into").click()
+    expect(page.get_by_role("button", name="Purge")).to_have_count(0)
+    page.get_by_role("tab", name="Messages").click()
+    offsets = page.locator(".message dt:text-is('Offset') + dd")
+    expect(offsets).to_have_text([str(number) for number in range(30, 50)])
+    fill(page, start="first")
+    press(page, "Look")
+    expect(offsets.first).to_have_text("0")
+    press(page, "Look further")
+    expect(offsets).to_have_count(40)
+    fill(page, start="offset")
+    fill(page, offset="48")
+    press(page, "Look")
+    expect(offsets).to_have_text(["48", "49"])
+    fill(page, start="time")
+    fill(page, time="2020-01-01T00:00:00")
+    press(page, "Look")
+    expect(offsets.first).to_have_text("0")
+    fill(page, time="2100-01-01T00:00:00")
+    press(page, "Look")
+    expect(page.get_by_text("None, and there are no more")).to_be_visible()
+    stream: Any = api(node, "GET /warren/streams/%2F/looked%20into")
+    assert (stream["first"], stream["committed"]) == (0, 50)
+    confirm(page, "Delete")
+
+
+def test_a_lease_is_given_back(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    api(node, "PUT /queues/%2F/leased", {"durable": True})
+    message = {"routing_key": "leased", "payload": "m", "payload_encoding": "string", "properties": {}}
+    for _ in range(3):
+        api(node, "POST /exchanges/%2F/amq.default/publish", message)
+    api(node, "POST /warren/queues/%2F/leased/leases", {"key": "batch 7", "messages": 2})
+    tab.open("queues/%2F/leased?tab=leases")
+    row = page.get_by_role("row", name="batch 7")
+    expect(row).to_contain_text("guest")
+    confirm(page, "Give back")
+    expect(page.get_by_text("2 messages went back.")).to_be_visible()
+    expect(page.get_by_role("group", name="Ended leases").get_by_text("went back")).to_be_visible()
+    (lease,) = api(node, "GET /warren/queues/%2F/leased/leases")  # type: ignore[misc]
+    assert lease["state"] == "requeued"
+    page.get_by_role("tab", name="Messages").click()
+    expect(page.locator(".message pre")).to_have_count(3)
+    api(node, "DELETE /queues/%2F/leased")

@@ -8,12 +8,17 @@ import pytest
 from playwright.sync_api import Browser as Chromium
 from tests.browser.browsing import AXE, Visit, api, segment, visit
 from tests.integration.process import Broker
+from tests.integration.streaming import Raw
+
+from warren.wire.streams import commands
 
 PAGES = [
     "", "connections", "channels", "exchanges", "exchanges/%2F/amq.topic", "exchanges/%2F/amq.default",
     "queues", "queues/%2F/orders", "queues/%2F/orders?tab=messages", "queues/%2F/orders?tab=get",
     "queues/%2F/orders?tab=publish", "queues/%2F/orders?tab=consumers", "queues/%2F/orders?tab=bindings",
-    "queues/%2F/orders?tab=move", "dead-letters", "dead-letters/%2F/graveyard",
+    "queues/%2F/orders?tab=move", "queues/%2F/orders?tab=leases", "streams", "queues/%2F/events",
+    "queues/%2F/events?tab=messages", "queues/%2F/events?tab=clients", "dead-letters",
+    "dead-letters/%2F/graveyard",
     "dead-letters/%2F/graveyard?died=died%20here&reason=rejected&exchange=amq.fanout", "jobs",
     "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "flags", "health",
     "topology", "topology?vhost=%2F&kind=queue&name=orders",
@@ -53,9 +58,24 @@ def busy(node: Broker) -> Iterator[None]:
         channel.basic_qos(prefetch_count=5)
         channel.basic_consume("orders", lambda *_: None)
         channel.confirm_delivery()
+        arguments = {"x-queue-type": "stream", "x-max-age": "7D", "x-max-length-bytes": 50_000_000}
+        channel.queue_declare("events", durable=True, arguments=arguments)
+        publisher = Raw(node.ports["stream"])
+        publisher.ask(commands.DeclarePublisher(1, "sensors", "events"))
+        publisher.publish(*range(1, 2_001))
+        publisher.confirmed(2_000)
+        reader = Raw(node.ports["stream"])
+        reader.subscribe(1, "events", credit=1, name="audit")
+        reader.say(commands.StoreOffset("audit", "events", 1_200).encode())
+        channel.basic_consume("events", lambda *_: None, arguments={"x-stream-offset": 1_500})
+        lease = {"key": "batch 7", "messages": 10, "ttl": 3_600}
+        api(node, "POST /warren/queues/%2F/orders/leases", lease)
         api(node, "PUT /policies/%2F/short", {"pattern": "^none", "definition": {"message-ttl": 60000}})
         api(node, "PUT /vhost-limits/%2F/max-queues", {"value": 1000})
+        connection.process_data_events(1)
         yield
+        reader.close()
+        publisher.close()
 
 
 @pytest.fixture(scope="module", params=[(p, w) for p in ("light", "dark") for w in (1280, 390)], ids=str)
@@ -89,10 +109,21 @@ def test_names_are_text_whatever_they_contain(node: Broker, chromium: Chromium, 
     body = {"routing_key": name, "arguments": {name: name}}
     path = f"{segment(name)}/e/{segment(name)}/q/{segment(name)}"
     api(node, f"POST /bindings/{path}", body)
+    stream = {"durable": True, "arguments": {"x-queue-type": "stream"}}
+    api(node, f"PUT /queues/{segment(name)}/{segment(name[:240] + ' s')}", stream)
     message = {"routing_key": name, "payload": name, "payload_encoding": "string", "properties": {}}
+    api(node, f"POST /exchanges/{segment(name)}/amq.default/publish", message)
+    streaming = Raw(node.ports["stream"], name, connection_name=name)
+    streaming.ask(commands.DeclarePublisher(1, name[:200], name[:240] + " s"))
+    streaming.subscribe(1, name[:240] + " s", name=name)
+    api(node, f"POST /warren/queues/{segment(name)}/{segment(name)}/leases", {"key": name})
     api(node, f"POST /exchanges/{segment(name)}/amq.default/publish", message)
     with visit(node, chromium) as tab:
         for address in (
+            f"streams?{urlencode({'vhost': name})}",
+            f"queues/{segment(name)}/{segment(name[:240] + ' s')}",
+            f"queues/{segment(name)}/{segment(name[:240] + ' s')}?tab=clients",
+            f"queues/{segment(name)}/{segment(name)}?tab=leases",
             "vhosts", f"vhosts/{segment(name)}", "queues", "exchanges",
             f"exchanges/{segment(name)}/{segment(name)}",
             f"queues/{segment(name)}/{segment(name)}",
@@ -109,4 +140,5 @@ def test_names_are_text_whatever_they_contain(node: Broker, chromium: Chromium, 
         assert tab.page.get_by_role("heading", level=1).text_content() == name
         assert tab.page.locator("img:not([src='/icon.svg'])").count() == 0
         assert tab.complaints == []
+    streaming.close()
     api(node, f"DELETE /vhosts/{segment(name)}")

@@ -23,15 +23,9 @@ from rstream import (
     amqp_decoder,
 )
 from tests.integration.process import Broker, broker
+from tests.integration.streaming import Raw
 
 from warren.wire.streams import commands
-from warren.wire.streams.codes import Key
-from warren.wire.streams.codes import OffsetType as Start
-from warren.wire.streams.commands import Command
-from warren.wire.streams.delivery import decode_deliver
-from warren.wire.streams.fields import Offset
-from warren.wire.streams.frames import framed
-from warren.wire.streams.publishing import Publication, encode_publish
 
 WAIT_S = 20
 FIRST = ConsumerOffsetSpecification(OffsetType.FIRST)
@@ -176,58 +170,6 @@ def test_a_super_stream_is_read_by_single_active_consumers(warren: Broker) -> No
         await consumer.close()
 
     run(scene)
-
-
-class Raw:
-    """A client that says each frame when it is told to."""
-
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
-        self._file = self._socket.makefile("rb")
-        self.ask(commands.SaslHandshake())
-        self.ask(commands.SaslAuthenticate("PLAIN", b"\0guest\0guest"))
-        self.hear()
-        self.say(commands.Tune(0, 0).encode())
-        self.ask(commands.Open("/"))
-
-    def say(self, octets: bytes) -> None:
-        self._socket.sendall(octets)
-
-    def hear(self) -> bytes:
-        size = int.from_bytes(self._file.read(4), "big")
-        return self._file.read(size)
-
-    def ask(self, command: Command) -> bytes:
-        self.say(command.encode(1))
-        return self.hear()
-
-    def publish(self, *sequences: int) -> None:
-        entries: list[tuple[int, object]] = [
-            (number, b"\0Su\xa0\x01%c" % (number % 256)) for number in sequences
-        ]
-        self.say(framed(encode_publish(Publication(1, entries))))  # type: ignore[arg-type]
-
-    def confirmed(self, count: int) -> set[int]:
-        """So many sequences that are safe, or more."""
-        found: set[int] = set()
-        while len(found) < count:
-            frame = self.hear()
-            assert frame[:2] == Key.PUBLISH_CONFIRM.to_bytes(2, "big")
-            found |= {int.from_bytes(frame[at : at + 8], "big") for at in range(9, len(frame), 8)}
-        return found
-
-    def messages(self, count: int) -> list[bytes]:
-        """The first messages of the stream."""
-        self.say(commands.Subscribe(1, "s", Offset(Start.FIRST), 1_000, {}).encode(1))
-        self.hear()
-        found: list[bytes] = []
-        while len(found) < count:
-            found += decode_deliver(self.hear()).messages
-        return found
-
-    def close(self) -> None:
-        self._file.close()
-        self._socket.close()
 
 
 def killed(running: Broker) -> None:

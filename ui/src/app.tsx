@@ -15,6 +15,7 @@ import { Overview } from "./pages/overview";
 import { Policies } from "./pages/policies";
 import { QueuePage } from "./pages/queue";
 import { Queues } from "./pages/queues";
+import { Streams } from "./pages/streams";
 import { Topology } from "./pages/topology";
 import { SignIn } from "./pages/signin";
 import { UserPage, Users } from "./pages/users";
@@ -35,6 +36,7 @@ const WATCH: Entry[] = [
   { name: "channels", label: "Channels" },
   { name: "exchanges", label: "Exchanges" },
   { name: "queues", label: "Queues" },
+  { name: "streams", label: "Streams" },
   { name: "topology", label: "Topology" },
   { name: "dead-letters", label: "Dead letters" },
   { name: "jobs", label: "Jobs" },
@@ -87,6 +89,7 @@ function Route({ user }: { user: User }) {
     channels: () => (first === undefined ? <Channels /> : <ChannelPage name={first} />),
     exchanges: () => (second === undefined ? <Exchanges /> : <ExchangePage vhost={first ?? ""} name={second} />),
     queues: () => (second === undefined ? <Queues /> : <QueuePage vhost={first ?? ""} name={second} />),
+    streams: () => <Streams />,
     "dead-letters": () => (second === undefined ? <DeadLetters /> : <DeadQueuePage vhost={first ?? ""} name={second} />),
     jobs: () => <Jobs />,
     users: () => (first === undefined ? <Users /> : <UserPage name={first} />),

@@ -24,6 +24,8 @@ type Listener = (event: Event) => void;
 
 const RETRY_MS = 3000;
 const listeners = new Map<string, Set<Listener>>();
+/** What came last of each path: only changes come, and who joins later needs to begin with something. */
+const latest = new Map<string, Event>();
 let source: EventSource | undefined;
 let followed = "";
 let isScheduled = false;
@@ -50,10 +52,15 @@ export function useLive<T>(url: string): Live<T> {
 function listen(url: string, listener: Listener): () => void {
   const those = listeners.get(url) ?? new Set();
   listeners.set(url, those.add(listener));
+  const known = latest.get(url);
+  if (known) listener(known);
   schedule();
   return () => {
     those.delete(listener);
-    if (!those.size) listeners.delete(url);
+    if (!those.size) {
+      listeners.delete(url);
+      latest.delete(url);
+    }
     schedule();
   };
 }
@@ -91,6 +98,7 @@ function connect(): void {
 }
 
 function tell(event: Event): void {
+  if (listeners.has(event.path)) latest.set(event.path, event);
   for (const listener of listeners.get(event.path) ?? []) listener(event);
 }
 

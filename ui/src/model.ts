@@ -144,6 +144,98 @@ export interface Queue {
   message_stats?: Stats;
 }
 
+/** How much of a stream is kept at least: null is for ever. */
+export interface Retention {
+  age_ms_max: number | null;
+  octets_max: number | null;
+  segment_size: number;
+}
+
+/** One file of a stream. */
+export interface Segment {
+  first: number;
+  end: number;
+  octets: number;
+  first_time: number;
+  last_time: number;
+  is_sealed: boolean;
+}
+
+export interface Stream {
+  name: string;
+  vhost: string;
+  epoch: string;
+  first: number;
+  committed: number;
+  octets: number;
+  retention: Retention;
+  segments: Segment[];
+  /** Where it was asked for by a time. */
+  offset?: number;
+}
+
+export interface ListedStream {
+  name: string;
+  vhost: string;
+  first: number;
+  committed: number;
+  messages: number;
+  octets: number;
+  segments: number;
+  first_time: number | null;
+  last_time: number | null;
+  retention: Retention;
+  readers: number;
+  lag_max: number | null;
+  publishers: number;
+  is_paused: boolean;
+}
+
+export interface StreamReader {
+  protocol: string;
+  connection: string;
+  user: string;
+  channel: number | null;
+  name: string;
+  subscription: number | null;
+  offset: number | null;
+  lag: number | null;
+  delivered: number | null;
+  is_active: boolean;
+}
+
+export interface StreamPublisher {
+  connection: string;
+  user: string;
+  publisher: number;
+  reference: string;
+  published: number;
+  confirmed: number;
+  refused: number;
+}
+
+/** Who reads a stream and publishes to it, and what it remembers of them. */
+export interface StreamClients {
+  readers: StreamReader[];
+  publishers: StreamPublisher[];
+  offsets: { reference: string; offset: number; lag: number }[];
+  sequences: { reference: string; sequence: number }[];
+}
+
+/** Messages of a queue that one user works on. */
+export interface Lease {
+  lease: string;
+  vhost: string;
+  queue: string;
+  user: string;
+  key: string;
+  messages: number;
+  octets: number;
+  granted_at: number;
+  expires_at: number;
+  state: "active" | "settled" | "requeued" | "expired";
+}
+
 export interface Binding {
   source: string;
   vhost: string;

@@ -125,6 +125,10 @@ class StreamQueue(LocalQueue):
         """Its consumers, the eldest first."""
         return iter(list(self._readers))
 
+    def offset_of(self, consumer: Consumer) -> int:
+        """The offset of the next message that `consumer`, one of its own, gets."""
+        return int(self._readers[consumer].offset)
+
     def publish(self, message: Message, confirmation: Confirmation | None, sequence: int) -> int:
         """Keep `message`, which is confirmed when it is synced, whether it is persistent or not."""
         self.published_count += 1
@@ -160,6 +164,14 @@ class StreamQueue(LocalQueue):
     def stored_offset(self, reference: str) -> int | None:
         """How far the consumer `reference` has come; None if nothing is known of it."""
         return self.log.stored_offset(reference)
+
+    def stored_offsets(self) -> dict[str, int]:
+        """How far each consumer has come of whom that is known."""
+        return self.log.stored_offsets()
+
+    def producer_sequences(self) -> dict[str, int]:
+        """The sequence of the last message of each producer of whom that is known."""
+        return self.log.sequences()
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Have `watcher` called when more was written, when it goes on, and when it is gone."""

@@ -1,5 +1,6 @@
 /** What waits in a queue, or is with somebody, seen without touching it. */
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, path, post } from "../api";
 import { count, octets, span, time } from "../format";
@@ -14,23 +15,50 @@ import { link } from "../router";
 interface Search {
   state: string;
   conditions: string[];
+  from: number;
 }
 
-const COUNT = 20;
-const START: Search = { state: "ready", conditions: [] };
+/** How one says with which message to begin: the fields of a form, and what they mean. */
+export interface Start {
+  /** What is looked at first, before anything is said. */
+  first: (vhost: string, name: string) => Promise<number>;
+  Fields: () => ComponentChildren;
+  from: (values: Values, vhost: string, name: string) => Promise<number>;
+  /** Whether a place is an offset, for everybody to know. */
+  hasOffsets: boolean;
+}
+
+export const COUNT = 20;
+
+/** Where the messages of a queue begin that are handed out once. */
+export const messageStart: Start = {
+  first: () => Promise.resolve(0),
+  Fields: () => (
+    <Field name="state" label="Messages that are" choices={[["ready", "ready"], ["unacknowledged", "with a consumer"]]} />
+  ),
+  from: () => Promise.resolve(0),
+  hasOffsets: false,
+};
 export const CONDITIONS_NOTE =
   "one a line, all must hold: routing_key=orders.eu, headers.tenant=acme, properties.priority>=5, body.total>100, body~refused";
 
 /** The conditions that `text` says, one a line. */
 export const conditionsIn = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
-export function Peek({ vhost, name }: { vhost: string; name: string }) {
-  const [search, setSearch] = useState(START);
+export function Peek({ vhost, name, start }: { vhost: string; name: string; start: Start }) {
+  const [search, setSearch] = useState<Search>();
   const [found, setFound] = useState<PeekedMessage[]>([]);
   const [next, setNext] = useState<number | null>(0);
   const [examined, setExamined] = useState(0);
   const [error, setError] = useState<ApiError>();
 
+  const asked = async (from: Promise<number>, said: Omit<Search, "from">) => {
+    try {
+      setSearch({ ...said, from: await from });
+    } catch (failure) {
+      setError(failure instanceof ApiError ? failure : new ApiError(0, String(failure)));
+    }
+  };
   const look = async (from: number, { state, conditions }: Search, before: PeekedMessage[]) => {
     const query = new URLSearchParams({ state, from: String(from), count: String(COUNT) });
     for (const condition of conditions) query.append("match", condition);
@@ -38,32 +66,36 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
       const answer = await get<PeekAnswer>(`${path("warren", "queues", vhost, name, "messages")}?${query}`);
       setFound([...before, ...answer.messages]);
       setNext(answer.next);
-      setExamined((sum) => (before.length || from ? sum : 0) + answer.examined);
+      setExamined((sum) => (before.length ? sum : 0) + answer.examined);
       setError(undefined);
     } catch (failure) {
       setError(failure instanceof ApiError ? failure : new ApiError(0, String(failure)));
     }
   };
-  useEffect(() => void look(0, search, []), [search, vhost, name]);
+  useEffect(() => void asked(start.first(vhost, name), { state: "ready", conditions: [] }), [vhost, name]);
+  useEffect(() => void (search && look(search.from, search, [])), [search]);
 
   const giveBack = async (which: object) => {
     const { returned } = await post<{ returned: number }>(path("warren", "queues", vhost, name, "return"), which);
     notify(returned ? `${count(returned)} returned.` : "It was not held any more.", returned ? "good" : "bad");
-    await look(0, search, []);
+    if (search) await look(search.from, search, []);
   };
-  const begin = async ({ state = "ready", conditions = "" }: Values) =>
-    setSearch({ state, conditions: conditionsIn(conditions) });
+  const begin = (values: Values) =>
+    asked(start.from(values, vhost, name), {
+      state: values.state ?? "ready",
+      conditions: conditionsIn(values.conditions ?? ""),
+    });
   return (
     <Card>
       <p class="quiet">Looking changes nothing: no message is handed out, moved or marked as redelivered.</p>
       <Form submit="Look" action={begin}>
         <div class="form-row">
-          <Field name="state" label="Messages that are" choices={[["ready", "ready"], ["unacknowledged", "with a consumer"]]} />
+          <start.Fields />
           <Field name="conditions" label="And fit" rows={2} note={CONDITIONS_NOTE} placeholder="headers.tenant=acme" />
         </div>
       </Form>
       <Failure error={error} />
-      {search.state !== "ready" && found.length > 0 && (
+      {search && search.state !== "ready" && found.length > 0 && (
         <p class="form-end">
           <Confirm
             label="Return all"
@@ -74,7 +106,7 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
       )}
       <p role="status" class="quiet">
         {found.length ? `${count(found.length)} shown` : "None"}
-        {search.conditions.length > 0 && ` of ${count(examined)} looked at`}
+        {search && search.conditions.length > 0 && ` of ${count(examined)} looked at`}
         {next === null ? ", and there are no more" : ""}
       </p>
       <ol class="messages">
@@ -82,6 +114,7 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
           <li key={`${message.state} ${message.place}`}>
             <MessageFacts
               message={message}
+              hasOffset={start.hasOffsets}
               giveBack={({ connection, channel, delivery_tag }) =>
                 giveBack({ deliveries: [{ connection, channel, delivery_tag }] })
               }
@@ -89,18 +122,20 @@ export function Peek({ vhost, name }: { vhost: string; name: string }) {
           </li>
         ))}
       </ol>
-      {next !== null && <Button onClick={() => look(next, search, found)}>Look further</Button>}
+      {search && next !== null && <Button onClick={() => look(next, search, found)}>Look further</Button>}
     </Card>
   );
 }
 
 interface MessageFactsProps {
   message: PeekedMessage;
+  /** Its place is one that everybody knows it by. */
+  hasOffset?: boolean;
   /** Takes it back from who holds it, where that can be asked for. */
   giveBack?: (holder: NonNullable<PeekedMessage["holder"]>) => Promise<void>;
 }
 
-export function MessageFacts({ message, giveBack }: MessageFactsProps) {
+export function MessageFacts({ message, hasOffset, giveBack }: MessageFactsProps) {
   const { headers, ...properties } = message.properties;
   const { holder } = message;
   return (
@@ -108,6 +143,7 @@ export function MessageFacts({ message, giveBack }: MessageFactsProps) {
       payload={message.payload}
       isText={message.payload_encoding === "string"}
       facts={[
+        ["Offset", hasOffset ? count(message.place) : undefined],
         ["Exchange", message.exchange || "(default)"],
         ["Routing key", <code>{message.routing_key}</code>],
         ["Published", `${time(message.published_at)} (${span(message.age_ms)} ago)`],

@@ -8,17 +8,21 @@ import { Arguments } from "../parts/arguments";
 import { Confirm, Opening } from "../parts/dialog";
 import { MessageCharts } from "../parts/message-charts";
 import { notify } from "../parts/notice";
-import { Badge, Button, Card, Facts, Failure, Figure, Figures, Loading, Page, State, Tabs } from "../parts/ui";
+import { Badge, Button, Card, Facts, Failure, Figure, Figures, Loading, Page, State, type Tab, Tabs } from "../parts/ui";
 import { go, link, setQuery, usePlace } from "../router";
 import { BindForm, BindingTable } from "./bindings";
 import { ConsumerTable } from "./consumers";
 import { DEFAULT_EXCHANGE } from "./exchanges";
+import { Leases } from "./leases";
 import { GetMessages } from "./messages";
 import { Move } from "./move";
-import { Peek } from "./peek";
+import { Peek, messageStart } from "./peek";
 import { SpanChoice, samplesOver, useAge } from "./overview";
 import { PublishForm } from "./publish";
 import { Features } from "./queues";
+import { StreamClientsOf, StreamFacts, StreamFigures, streamStart } from "./stream";
+
+const STREAM = "stream";
 
 export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
   const age = useAge();
@@ -35,11 +39,13 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
             Topology
           </a>
           {data && <Pause vhost={vhost} name={name} isPaused={data.paused ?? false} changed={refresh} />}
-          <Confirm
-            label="Purge"
-            question={`All ${count(data?.messages_ready)} ready messages are lost for good. Those that are unacknowledged stay.`}
-            action={() => remove(path("queues", vhost, name, "contents")).then(() => (notify("Purged."), refresh()))}
-          />
+          {data && data.type !== STREAM && (
+            <Confirm
+              label="Purge"
+              question={`All ${count(data.messages_ready)} ready messages are lost for good. Those that are unacknowledged stay.`}
+              action={() => remove(path("queues", vhost, name, "contents")).then(() => (notify("Purged."), refresh()))}
+            />
+          )}
           <Confirm
             label="Delete"
             question={`The queue goes, with its bindings and all ${count(data?.messages)} messages.`}
@@ -57,51 +63,83 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
               This queue is paused: nothing is handed out until it goes on. Publishing and acknowledging go on.
             </p>
           )}
-          <Figures>
-            <Figure label="Ready" value={count(data.messages_ready)} />
-            <Figure label="Unacknowledged" value={count(data.messages_unacknowledged)} />
-            <Figure label="Consumers" value={count(data.consumers)} />
-            <Figure label="On the disk only" value={count(data.messages_paged_out)} />
-            <Figure label="Bodies" value={octets(data.message_bytes)} />
-          </Figures>
+          {data.type === STREAM ? <StreamFigures vhost={vhost} name={name} /> : <Lengths queue={data} />}
           <Tabs
             current={tab}
             choose={(chosen) => setQuery({ tab: chosen })}
-            tabs={[
-              { name: "overview", label: "Overview", content: () => <Now queue={data} /> },
-              { name: "messages", label: "Messages", content: () => <Peek vhost={vhost} name={name} /> },
-              { name: "get", label: "Take out", content: () => <GetMessages address={address} changed={refresh} /> },
-              { name: "move", label: "Move", content: () => <Move vhost={vhost} name={name} changed={refresh} /> },
-              {
-                name: "publish",
-                label: "Publish",
-                content: () => (
-                  <Card>
-                    <p class="quiet">Goes to the default exchange, with the name of the queue as its routing key.</p>
-                    <PublishForm
-                      routingKey={name}
-                      publish={(message) => post(path("exchanges", vhost, DEFAULT_EXCHANGE, "publish"), message)}
-                    />
-                  </Card>
-                ),
-              },
-              {
-                name: "consumers",
-                label: "Consumers",
-                content: () => (
-                  <Card>
-                    <ConsumerTable consumers={data.consumer_details ?? []} />
-                  </Card>
-                ),
-              },
-              { name: "bindings", label: "Bindings", content: () => <Bindings vhost={vhost} name={name} /> },
-            ]}
+            tabs={data.type === STREAM ? streamTabs(data) : classicTabs(data, refresh)}
           />
         </>
       )}
     </Page>
   );
 }
+
+const Lengths = ({ queue }: { queue: Queue }) => (
+  <Figures>
+    <Figure label="Ready" value={count(queue.messages_ready)} />
+    <Figure label="Unacknowledged" value={count(queue.messages_unacknowledged)} />
+    <Figure label="Consumers" value={count(queue.consumers)} />
+    <Figure label="On the disk only" value={count(queue.messages_paged_out)} />
+    <Figure label="Bodies" value={octets(queue.message_bytes)} />
+  </Figures>
+);
+
+function classicTabs(queue: Queue, changed: () => void): Tab[] {
+  const { vhost, name } = queue;
+  return [
+    { name: "overview", label: "Overview", content: () => <Now queue={queue} /> },
+    { name: "messages", label: "Messages", content: () => <Peek vhost={vhost} name={name} start={messageStart} /> },
+    { name: "get", label: "Take out", content: () => <GetMessages address={path("queues", vhost, name)} changed={changed} /> },
+    { name: "move", label: "Move", content: () => <Move vhost={vhost} name={name} changed={changed} /> },
+    publishing(queue),
+    {
+      name: "consumers",
+      label: "Consumers",
+      content: () => (
+        <Card>
+          <ConsumerTable consumers={queue.consumer_details ?? []} />
+        </Card>
+      ),
+    },
+    { name: "leases", label: "Leases", content: () => <Leases vhost={vhost} name={name} changed={changed} /> },
+    { name: "bindings", label: "Bindings", content: () => <Bindings vhost={vhost} name={name} /> },
+  ];
+}
+
+function streamTabs(queue: Queue): Tab[] {
+  const { vhost, name } = queue;
+  return [
+    {
+      name: "overview",
+      label: "Overview",
+      content: () => (
+        <>
+          <StreamFacts vhost={vhost} name={name} />
+          <Now queue={queue} />
+        </>
+      ),
+    },
+    { name: "messages", label: "Messages", content: () => <Peek vhost={vhost} name={name} start={streamStart} /> },
+    { name: "clients", label: "Readers and publishers", content: () => <StreamClientsOf vhost={vhost} name={name} /> },
+    publishing(queue),
+    { name: "bindings", label: "Bindings", content: () => <Bindings vhost={vhost} name={name} /> },
+  ];
+}
+
+const publishing = ({ vhost, name }: Queue): Tab => ({
+  name: "publish",
+  label: "Publish",
+  content: () => (
+    <Card>
+      <p class="quiet">Goes to the default exchange, with the name of the queue as its routing key.</p>
+      <PublishForm
+        routingKey={name}
+        publish={(message) => post(path("exchanges", vhost, DEFAULT_EXCHANGE, "publish"), message)}
+      />
+    </Card>
+  ),
+});
 
 interface PauseProps {
   vhost: string;

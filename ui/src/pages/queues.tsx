@@ -75,6 +75,7 @@ const ABBREVIATED: [string, string][] = [
   ["x-max-length", "limit"],
   ["x-max-length-bytes", "size limit"],
   ["x-max-priority", "priority"],
+  ["x-max-age", "age limit"],
   ["x-dead-letter-exchange", "DLX"],
   ["x-single-active-consumer", "single active"],
 ];
@@ -115,7 +116,7 @@ function NewQueue({ close }: { close: () => void }) {
     <Form submit="Create" action={create}>
       <VhostField />
       <Field name="name" label="Name" required />
-      <Field name="type" label="Type" choices={["classic"]} />
+      <Field name="type" label="Type" choices={["classic", "stream"]} />
       <Field name="durable" label="Survives a restart" choices={[["true", "yes (durable)"], ["false", "no (transient)"]]} />
       <Check name="auto_delete" label="Delete it when its last consumer goes" />
       <Field

@@ -1,47 +1,44 @@
 """Streams over HTTP: where they begin and end, and their messages as rows of Arrow, any range, any time."""
 
 from collections.abc import Iterator
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, TypedDict
 
 from aiohttp import web
 
 from warren.management.api.messages import readable_queue
-from warren.management.api.peek import number_asked
+from warren.management.api.peek import channels_of, number_asked
 from warren.management.api.rows import NUMBER_MAX, ROWS, SomeQuery, cut, form_asked, wanted_asked
 from warren.management.arrow.readers import CONTENT_TYPE, RowsGone
 from warren.management.arrow.rows import Rows, Wanted, rows_of_chunk
 from warren.management.asking import asking
-from warren.management.describing import Description, Refusal, described, described_as, meant
+from warren.management.auth import login_vhosts, user_of
+from warren.management.describing import (
+    Description,
+    PageQuery,
+    Refusal,
+    described,
+    described_as,
+    meant,
+    paged,
+)
+from warren.management.listing import Listing, reply_list
 from warren.management.managed import Managed
+from warren.management.proposing import vhost_of
 from warren.management.replies import Refused, refused, reply
+from warren.management.views.consumers import consumers_of
+from warren.management.views.streams import (
+    Clients,
+    ClientsShape,
+    ListedStreamShape,
+    StreamShape,
+    clients_facts,
+    listed_facts,
+    stream_facts,
+)
 from warren.queues.stream import StreamQueue
 
 # Where the answer says with which offset to go on.
 _NEXT = "warren-next-offset"
-
-
-class SegmentShape(TypedDict):
-    """One file of a stream; times are in milliseconds, of its first and last chunk."""
-
-    first: int
-    end: int
-    octets: int
-    first_time: int
-    last_time: int
-    is_sealed: bool
-
-
-class StreamShape(TypedDict):
-    """What of a stream can be read."""
-
-    name: str
-    vhost: str
-    epoch: str
-    first: int
-    committed: int
-    octets: int
-    segments: list[SegmentShape]
-    offset: NotRequired[int]
 
 
 class StreamQuery(TypedDict, total=False):
@@ -64,34 +61,51 @@ class PassedShape(Refusal):
     first: int
 
 
+@described(query=PageQuery, gives=paged(ListedStreamShape))
+async def streams(request: web.Request, node: Managed) -> web.StreamResponse:
+    """The streams of all virtual hosts that the user may work in, or of one."""
+    if "vhost" in request.match_info:
+        names = [vhost_of(request, node).name]
+    else:
+        names = login_vhosts(node, user_of(request))
+    alive = [node.server.domains[name].vhost for name in names if name in node.server.domains]
+    clients = Clients(node)
+    listing: Listing[StreamQueue] = Listing(
+        records=[
+            queue for vhost in alive for queue in vhost.queues.values() if isinstance(queue, StreamQueue)
+        ],
+        view=lambda queue: listed_facts(queue, clients),
+        columns={
+            "name": lambda queue: queue.name,
+            "vhost": lambda queue: queue.vhost_name,
+            "first": lambda queue: queue.log.first,
+            "committed": lambda queue: queue.log.committed,
+            "messages": lambda queue: queue.message_count,
+            "octets": lambda queue: queue.log.octets,
+            "segments": lambda queue: len(queue.log.segments),
+        },
+        is_paged=True,
+    )
+    return await reply_list(request, listing)
+
+
 @described(query=StreamQuery, gives=StreamShape)
 def stream(request: web.Request, node: Managed) -> web.StreamResponse:
     """Where a stream begins and ends, and its files. Another of the same name has another `epoch`."""
     queue = _named(request, node)
-    log = queue.log
-    view: dict[str, object] = {
-        "name": queue.name,
-        "vhost": queue.vhost_name,
-        "epoch": queue.epoch,
-        "first": log.first,
-        "committed": log.committed,
-        "octets": log.octets,
-        "segments": [
-            {
-                "first": segment.first,
-                "end": min(segment.end, log.committed),
-                "octets": segment.size,
-                "first_time": segment.first_time,
-                "last_time": segment.last_time,
-                "is_sealed": segment.is_sealed,
-            }
-            for segment in log.segments
-            if segment.first < log.committed
-        ],
-    }
+    view = stream_facts(queue)
     if "timestamp" in request.query:
-        view["offset"] = log.offset_at(number_asked(request, "timestamp", 0, NUMBER_MAX))
+        view["offset"] = queue.log.offset_at(number_asked(request, "timestamp", 0, NUMBER_MAX))
     return reply(view)
+
+
+@described(gives=ClientsShape)
+def clients(request: web.Request, node: Managed) -> web.StreamResponse:
+    """Who reads a stream, and how far behind; who publishes to it; and what it remembers of both."""
+    queue = _named(request, node)
+    consuming = [one for opened in channels_of(node, queue) for one in consumers_of(opened)]
+    consuming = [one for one in consuming if one[2].queue is queue]
+    return reply(clients_facts(queue, consuming, Clients(node)))
 
 
 @described_as(

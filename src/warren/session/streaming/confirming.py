@@ -25,6 +25,8 @@ class Confirming(Confirmation):
         "_publisher",
         "_sequences",
         "_settled",
+        "confirmed_count",
+        "failed_count",
     )
 
     def __init__(self, outbox: Outbox, publisher: int, settled: Callable[[int], None]) -> None:
@@ -38,6 +40,14 @@ class Confirming(Confirmation):
         self._done: list[int] = []
         self._failed: list[Failure] = []
         self._is_waiting = False
+        # How many were confirmed so far, and how many refused.
+        self.confirmed_count = 0
+        self.failed_count = 0
+
+    @property
+    def published_count(self) -> int:
+        """How many have come so far."""
+        return self.confirmed_count + self.failed_count + len(self._sequences)
 
     def next(self, sequence: int) -> int:
         """A message with `sequence` has come; answers its number for the store."""
@@ -53,18 +63,21 @@ class Confirming(Confirmation):
         count = last - first + 1
         sequences = self._sequences
         self._done += [sequences.popleft() for _ in range(count)]
+        self.confirmed_count += count
         self._settled(count)
         self._answer_later()
 
     def refused(self, sequence: int) -> None:
         """It will not be kept."""
         self._failed.append(Failure(self._sequences.popleft(), Code.INTERNAL_ERROR))
+        self.failed_count += 1
         self._settled(1)
         self._answer_later()
 
     def fail(self, sequence: int, code: int) -> None:
         """The client's `sequence` was not taken at all."""
         self._failed.append(Failure(sequence, code))
+        self.failed_count += 1
         self._answer_later()
 
     def flush(self) -> None:

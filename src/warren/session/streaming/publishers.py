@@ -1,5 +1,7 @@
 """The publishing half of a stream connection: publishers by the number that the client gave them."""
 
+from collections.abc import Iterator
+
 from warren.limits import STREAM_REFERENCE_SIZE_MAX
 from warren.model.message import (
     ADDRESSED,
@@ -32,12 +34,15 @@ class Publishers:
         self._vhost = vhost
         self._outbox = outbox
         self._converter = Converter()
-        self._publishers: dict[int, _Publisher] = {}
+        self._publishers: dict[int, Publisher] = {}
         # How many messages have no answer yet.
         self.unconfirmed = 0
 
     def __len__(self) -> int:
         return len(self._publishers)
+
+    def __iter__(self) -> "Iterator[Publisher]":
+        return iter(list(self._publishers.values()))
 
     def declare(self, number: int, reference: str, stream: StreamQueue) -> Code:
         """Let messages come for `stream`; with a `reference`, none of them twice."""
@@ -50,7 +55,7 @@ class Publishers:
         if is_taken:
             return Code.PRECONDITION_FAILED
         confirming = Confirming(self._outbox, number, self._settled)
-        self._publishers[number] = _Publisher(stream, reference, confirming)
+        self._publishers[number] = Publisher(number, stream, reference, confirming)
         return Code.OK
 
     def delete(self, number: int) -> Code:
@@ -78,7 +83,7 @@ class Publishers:
                 self.unconfirmed += 1
                 publisher.publish(self._message(publisher, entry), sequence)
 
-    def _publish_batch(self, publisher: "_Publisher", sequence: int, batch: Batch) -> None:
+    def _publish_batch(self, publisher: "Publisher", sequence: int, batch: Batch) -> None:
         """One after the other; the sequence counts from the last of them on."""
         if not batch.is_readable:
             publisher.confirming.fail(sequence, Code.PRECONDITION_FAILED)
@@ -94,7 +99,7 @@ class Publishers:
         self.unconfirmed += 1
         publisher.publish_all([self._message(publisher, message) for message in messages], sequence)
 
-    def _message(self, publisher: "_Publisher", octets: bytes) -> Message:
+    def _message(self, publisher: "Publisher", octets: bytes) -> Message:
         head, begin, end, is_data = self._converter.take_apart(octets)
         property_list, address, flags = publisher.known(head, is_data=is_data)
         message = new_message(address, property_list, octets[begin:end] + BODY_END, self._vhost.now)
@@ -106,12 +111,13 @@ class Publishers:
         self.unconfirmed -= count
 
 
-class _Publisher:
+class Publisher:
     """One publisher: its stream, and by which reference none of its messages come twice."""
 
-    __slots__ = ("_address", "_known", "_shape", "confirming", "reference", "stream")
+    __slots__ = ("_address", "_known", "_shape", "confirming", "number", "reference", "stream")
 
-    def __init__(self, stream: StreamQueue, reference: str, confirming: Confirming) -> None:
+    def __init__(self, number: int, stream: StreamQueue, reference: str, confirming: Confirming) -> None:
+        self.number = number
         self.stream = stream
         self.reference = reference
         self.confirming = confirming

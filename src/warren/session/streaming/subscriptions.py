@@ -3,7 +3,7 @@
 A chunk is sent for each credit, whole: a client that asked for an offset within it passes over the rest.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from warren.limits import STREAM_CREDIT_MAX
 from warren.queues.stream import StreamQueue
@@ -28,6 +28,9 @@ class Subscriptions:
         # Which subscription we asked where to begin, by the number of the question.
         self._asked: dict[int, Subscription] = {}
         self._correlation = 0
+
+    def __iter__(self) -> "Iterator[Subscription]":
+        return iter(list(self._subscriptions.values()))
 
     def has(self, number: int) -> bool:
         """Whether the client has given `number` to one."""
@@ -108,8 +111,8 @@ class Subscription(Member):
     """One subscription: how far it has come, and what the client takes."""
 
     __slots__ = (
-        "_begin", "_hall", "_next", "_outbox", "ask", "credit", "is_active", "is_wanted", "key", "number",
-        "offset", "stream",
+        "_begin", "_hall", "_outbox", "ask", "credit", "delivered_count", "is_active", "is_wanted", "key",
+        "next", "number", "offset", "properties", "stream",
     )  # fmt: skip
 
     def __init__(self, command: Subscribe, stream: StreamQueue, hall: Hall, outbox: Outbox) -> None:
@@ -117,6 +120,8 @@ class Subscription(Member):
         self.stream = stream
         # Where the client wanted to begin.
         self.offset = command.offset
+        # What the client says of it, its name among that.
+        self.properties = command.properties
         self.credit = command.credit
         # Whether it gets messages; and whether it is to, when it has said where to begin.
         self.is_active = False
@@ -126,13 +131,15 @@ class Subscription(Member):
         self.ask: Callable[..., None] = _nobody
         self._hall = hall
         self._outbox = outbox
+        # How many messages were sent so far.
+        self.delivered_count = 0
         # The next offset, and the first of its chunk, as far as that is known (else -1).
-        self._next = 0
+        self.next = 0
         self._begin = -1
 
     def start(self, offset: Offset) -> None:
         """Send what there is from `offset` on, and what comes."""
-        self._next = first_offset(self.stream, offset)
+        self.next = first_offset(self.stream, offset)
         self._begin = -1
         if not self.is_active:
             self.is_active = True
@@ -163,7 +170,7 @@ class Subscription(Member):
             if outbox.is_full():
                 outbox.wait_for_room(self)
                 return
-            chunk = log.read(self._next, self._begin)
+            chunk = log.read(self.next, self._begin)
             if chunk is None:
                 return
             data = self._hall.entries(chunk)
@@ -172,8 +179,9 @@ class Subscription(Member):
             )
             outbox.raw(deliver_head(delivered, chunk.count, data) + data)
             self.credit -= 1
+            self.delivered_count += chunk.count
             self.stream.count_delivered(chunk.count)
-            self._next = chunk.end
+            self.next = chunk.end
             self._begin = -1
 
 

@@ -161,6 +161,14 @@ class StreamLog:
         """How far the consumer `reference` has come; None if nothing is known of it."""
         return self._tracking.offsets.get(reference)
 
+    def stored_offsets(self) -> dict[str, int]:
+        """How far consumers have come, as far as that is known."""
+        return dict(self._tracking.offsets)
+
+    def sequences(self) -> dict[str, int]:
+        """The sequence of the last message from each producer, as far as that is known."""
+        return dict(self._tracking.sequences)
+
     def take_batch(self) -> list[Step]:
         """The steps that write what was appended; `written` is due when they are done.
 

@@ -1,0 +1,301 @@
+"""Streams as the API shows them: how far they go, what is kept of them, who reads and who publishes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NotRequired, TypedDict
+
+from warren.management.listing import Facts
+from warren.management.managed import Managed
+from warren.management.views.consumers import Consuming, user_of
+from warren.queues.stream import StreamQueue
+from warren.session.streaming.connection import StreamConnection
+from warren.session.streaming.publishers import Publisher
+from warren.session.streaming.subscriptions import Subscription
+
+# A publisher, and a subscription, with the connection that each is on.
+Publishing = tuple[StreamConnection, Publisher]
+Subscribing = tuple[StreamConnection, Subscription]
+
+_AMQP, _STREAM = "AMQP 0-9-1", "stream"
+_NAME = "name"
+
+
+class RetentionShape(TypedDict):
+    """How much is kept at least, null for ever: milliseconds, octets; and octets of one file."""
+
+    age_ms_max: int | None
+    octets_max: int | None
+    segment_size: int
+
+
+class SegmentShape(TypedDict):
+    """One file of a stream; times are in milliseconds, of its first and last chunk."""
+
+    first: int
+    end: int
+    octets: int
+    first_time: int
+    last_time: int
+    is_sealed: bool
+
+
+class StreamShape(TypedDict):
+    """What of a stream can be read."""
+
+    name: str
+    vhost: str
+    epoch: str
+    first: int
+    committed: int
+    octets: int
+    retention: RetentionShape
+    segments: list[SegmentShape]
+    offset: NotRequired[int]
+
+
+class ListedStreamShape(TypedDict, total=False):
+    """A stream in a list; times are of its first and last chunk, null if there is none."""
+
+    name: str
+    vhost: str
+    first: int
+    committed: int
+    messages: int
+    octets: int
+    segments: int
+    first_time: int | None
+    last_time: int | None
+    retention: RetentionShape
+    readers: int
+    lag_max: int | None
+    publishers: int
+    is_paused: bool
+
+
+class ReaderShape(TypedDict):
+    """Who reads; `offset` is the next, null for one that waits for another of its group."""
+
+    protocol: Literal["AMQP 0-9-1", "stream"]
+    connection: str
+    user: str
+    # Of an AMQP consumer.
+    channel: int | None
+    # A consumer tag, or the name that a subscription has, which may be empty.
+    name: str
+    # Of a subscription.
+    subscription: int | None
+    offset: int | None
+    lag: int | None
+    delivered: int | None
+    is_active: bool
+
+
+class PublisherShape(TypedDict):
+    """Who publishes by the stream protocol; with a reference, nothing twice."""
+
+    connection: str
+    user: str
+    publisher: int
+    reference: str
+    published: int
+    confirmed: int
+    refused: int
+
+
+class StoredOffsetShape(TypedDict):
+    """How far a consumer has come by what it said, and how much there is behind."""
+
+    reference: str
+    offset: int
+    lag: int
+
+
+class SequenceShape(TypedDict):
+    """What a producer has sent last."""
+
+    reference: str
+    sequence: int
+
+
+class ClientsShape(TypedDict):
+    """Who reads a stream and publishes to it, and what it remembers of them."""
+
+    readers: list[ReaderShape]
+    publishers: list[PublisherShape]
+    offsets: list[StoredOffsetShape]
+    sequences: list[SequenceShape]
+
+
+def stream_connections(node: Managed) -> list[StreamConnection]:
+    """The open connections of the stream protocol."""
+    return [guest for guest in list(node.server.guests) if isinstance(guest, StreamConnection)]
+
+
+def publishing_on(connections: Iterable[StreamConnection]) -> Iterator[Publishing]:
+    """The publishers of `connections`."""
+    for connection in connections:
+        if connection.working is not None:
+            for publisher in connection.working.publishers:
+                yield connection, publisher
+
+
+def subscribing_on(connections: Iterable[StreamConnection]) -> Iterator[Subscribing]:
+    """The subscriptions of `connections`."""
+    for connection in connections:
+        if connection.working is not None:
+            for subscription in connection.working.subscriptions:
+                yield connection, subscription
+
+
+class Clients:
+    """Who publishes to each stream and subscribes to it by the stream protocol, looked for once."""
+
+    def __init__(self, node: Managed) -> None:
+        connections = stream_connections(node)
+        self._publishing: dict[StreamQueue, list[Publishing]] = {}
+        self._subscribing: dict[StreamQueue, list[Subscribing]] = {}
+        for publishing in publishing_on(connections):
+            self._publishing.setdefault(publishing[1].stream, []).append(publishing)
+        for subscribing in subscribing_on(connections):
+            self._subscribing.setdefault(subscribing[1].stream, []).append(subscribing)
+
+    def publishing(self, queue: StreamQueue) -> Sequence[Publishing]:
+        """Who publishes to `queue`."""
+        return self._publishing.get(queue, ())
+
+    def subscribing(self, queue: StreamQueue) -> Sequence[Subscribing]:
+        """Who subscribes to `queue`."""
+        return self._subscribing.get(queue, ())
+
+
+def retention(queue: StreamQueue) -> Facts:
+    """How much of `queue` is kept."""
+    kept = queue.log.retention
+    return {
+        "age_ms_max": kept.age_ms_max,
+        "octets_max": kept.octets_max,
+        "segment_size": kept.segment_size,
+    }
+
+
+def stream_facts(queue: StreamQueue) -> Facts:
+    """What of `queue` can be read."""
+    log = queue.log
+    return {
+        "name": queue.name,
+        "vhost": queue.vhost_name,
+        "epoch": queue.epoch,
+        "first": log.first,
+        "committed": log.committed,
+        "octets": log.octets,
+        "retention": retention(queue),
+        "segments": [
+            {
+                "first": segment.first,
+                "end": min(segment.end, log.committed),
+                "octets": segment.size,
+                "first_time": segment.first_time,
+                "last_time": segment.last_time,
+                "is_sealed": segment.is_sealed,
+            }
+            for segment in log.segments
+            if segment.first < log.committed
+        ],
+    }
+
+
+def listed_facts(queue: StreamQueue, clients: Clients) -> Facts:
+    """`queue` in a list."""
+    log = queue.log
+    written = [segment for segment in log.segments if segment.last_time]
+    subscribing = clients.subscribing(queue)
+    return {
+        "name": queue.name,
+        "vhost": queue.vhost_name,
+        "first": log.first,
+        "committed": log.committed,
+        "messages": queue.message_count,
+        "octets": log.octets,
+        "segments": len(log.segments),
+        "first_time": written[0].first_time if written else None,
+        "last_time": written[-1].last_time if written else None,
+        "retention": retention(queue),
+        "readers": queue.consumer_count + len(subscribing),
+        "lag_max": lag_max(queue, clients),
+        "publishers": len(clients.publishing(queue)),
+        "is_paused": queue.is_paused,
+    }
+
+
+def lag_max(queue: StreamQueue, clients: Clients) -> int | None:
+    """How far the slowest reader is behind; None if nobody reads."""
+    offsets = [queue.offset_of(consumer) for consumer in queue.consumers()]
+    offsets += [one.next for _, one in clients.subscribing(queue) if one.is_active]
+    return max((lag_of(queue, offset) for offset in offsets), default=None)
+
+
+def lag_of(queue: StreamQueue, offset: int) -> int:
+    """How many messages there are from `offset`, the next that somebody gets, on."""
+    return max(queue.log.committed - max(offset, queue.log.first), 0)
+
+
+def clients_facts(queue: StreamQueue, consuming: Iterable[Consuming], clients: Clients) -> Facts:
+    """Who reads `queue` and publishes to it; `consuming` are its consumers over AMQP."""
+    readers = [_consumer_facts(queue, one) for one in consuming]
+    readers += [_subscription_facts(queue, *one) for one in clients.subscribing(queue)]
+    return {
+        "readers": readers,
+        "publishers": [_publisher_facts(*one) for one in clients.publishing(queue)],
+        "offsets": [
+            {"reference": reference, "offset": offset, "lag": lag_of(queue, offset + 1)}
+            for reference, offset in queue.stored_offsets().items()
+        ],
+        "sequences": [
+            {"reference": reference, "sequence": sequence}
+            for reference, sequence in queue.producer_sequences().items()
+        ],
+    }
+
+
+def _consumer_facts(queue: StreamQueue, consuming: Consuming) -> Facts:
+    connection, channel, consumer = consuming
+    offset = queue.offset_of(consumer)
+    return {
+        "protocol": _AMQP,
+        "connection": connection.peer.name,
+        "user": user_of(connection),
+        "channel": channel.number,
+        "name": consumer.tag,
+        "subscription": None,
+        "offset": offset,
+        "lag": lag_of(queue, offset),
+        "delivered": None,
+        "is_active": True,
+    }
+
+
+def _subscription_facts(queue: StreamQueue, connection: StreamConnection, one: Subscription) -> Facts:
+    return {
+        "protocol": _STREAM,
+        "connection": connection.peer.name,
+        "user": connection.user,
+        "channel": None,
+        "name": one.properties.get(_NAME, ""),
+        "subscription": one.number,
+        "offset": one.next if one.is_active else None,
+        "lag": lag_of(queue, one.next) if one.is_active else None,
+        "delivered": one.delivered_count,
+        "is_active": one.is_active,
+    }
+
+
+def _publisher_facts(connection: StreamConnection, publisher: Publisher) -> Facts:
+    confirming = publisher.confirming
+    return {
+        "connection": connection.peer.name,
+        "user": connection.user,
+        "publisher": publisher.number,
+        "reference": publisher.reference,
+        "published": confirming.published_count,
+        "confirmed": confirming.confirmed_count,
+        "refused": confirming.failed_count,
+    }
