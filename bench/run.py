@@ -11,6 +11,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +34,10 @@ from warren.client.uri import parse_uri
 
 HISTORY = Path(__file__).parent / "history"
 WARMUP_S = 0.5
-MEMORY, STORE = "memory", "store"  # the tables beside that of the rows
+MEMORY, STORE, SPARK = "memory", "store", "spark"  # the tables beside that of the rows
+# Spark has an environment of its own, where there is a Java.
+SPARK_PYTHON = Path(__file__).parent.parent / ".venv-spark" / "bin" / "python"
+SPARK_S_MAX = 900
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,8 @@ class Plan:
     memory_samples: int
     store_samples: int
     store_messages: int
+    spark_rows: int
+    spark_runs: int
 
 
 THOROUGH = Plan(
@@ -55,6 +61,8 @@ THOROUGH = Plan(
     memory_samples=3,
     store_samples=1,
     store_messages=1_000_000,
+    spark_rows=2_000_000,
+    spark_runs=3,
 )
 QUICK = Plan(
     pairs=2,
@@ -63,6 +71,8 @@ QUICK = Plan(
     memory_samples=1,
     store_samples=1,
     store_messages=100_000,
+    spark_rows=500_000,
+    spark_runs=1,
 )
 Starter = Callable[[], contextlib.AbstractContextManager[Broker]]
 
@@ -72,7 +82,7 @@ def main() -> None:
     arguments = parse_arguments()
     plan = plan_for(arguments)
     comparison = Comparison(starters_for(arguments))
-    wanted = arguments.rows or [MEMORY, *(row.name for row in ROWS), STORE]
+    wanted = arguments.rows or [MEMORY, *(row.name for row in ROWS), STORE, SPARK]
     rows = [row for row in ROWS if row.name in wanted]
     begun = time.monotonic()
     parts: list[str] = []
@@ -95,11 +105,39 @@ def main() -> None:
             f"{count:,} persistent messages of 1 KiB in one queue\n" + lines_table(STORE_LINES, store)
         )
         found |= store
+    if SPARK in wanted and arguments.only != "rabbitmq":
+        text, figures = spark_table(arguments, plan)
+        parts.append(text)
+        found |= figures
     title = ", ".join(f"{name} {version}" for name, version in comparison.versions.items())
     print("\n\n".join(part for part in [title, *parts] if part))
     print(f"\n{plan.pairs} pairs of {plan.duration_s:g} s; {time.monotonic() - begun:.0f} s in all")
     if arguments.save:
         print(f"saved as {save(found, comparison.versions)}")
+
+
+def spark_table(arguments: argparse.Namespace, plan: Plan) -> tuple[str, dict[str, Samples]]:
+    """What `spark.py` prints, run by the Python that has Spark, and its figures; or why there are none."""
+    if not SPARK_PYTHON.exists():
+        return "Spark is not measured: there is no .venv-spark, which `make spark` makes", {}
+    say("spark")
+    command = [str(SPARK_PYTHON), str(Path(__file__).with_name("spark.py"))]
+    command += ["--warren", str(arguments.warren), "--runs", str(plan.spark_runs)]
+    command += ["--rows", str(plan.spark_rows)]
+    if arguments.only:
+        command.append("--no-rabbitmq")
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
+        try:
+            run = subprocess.run(
+                [*command, "--figures", file.name],
+                stdout=subprocess.PIPE, text=True, check=False, timeout=SPARK_S_MAX,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return f"Spark is not measured: it took more than {SPARK_S_MAX} s", {}
+        if run.returncode:
+            return f"Spark is not measured: bench/spark.py ended with {run.returncode}", {}
+        figures = json.load(file)
+    return run.stdout.rstrip(), {text: Samples({"spark": [one]}) for text, one in figures.items()}
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -109,7 +147,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
     parser.add_argument("--quick", action="store_true", help="fewer, shorter runs: a first impression")
     parser.add_argument("--pairs", type=int, default=0, help="how often each row is measured")
-    names = [MEMORY, *(row.name for row in ROWS), STORE]
+    names = [MEMORY, *(row.name for row in ROWS), STORE, SPARK]
     parser.add_argument("--rows", nargs="*", choices=names, help="only these rows and tables")
     parser.add_argument("--messages", type=thousands, default=0, help="how many wait in the table `store`")
     parser.add_argument("--only", choices=NAMES, help="only this broker")

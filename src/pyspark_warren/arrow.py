@@ -1,7 +1,7 @@
 """Rows that the broker gives as Arrow, over the port of the HTTP API: streams, queues and leases."""
 
 import http.client
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,8 @@ from pyspark_warren.streams import Bounds, DataLoss, Range, gone
 
 # By this column it is known where to go on.
 _OFFSET = "offset"
+# What is handed to Spark at once: a batch costs it as much as two thousand rows, and the broker's are small.
+BATCH_OCTETS = 2 * 1_048_576
 # An answer that does not come to its end.
 BROKEN = (OSError, http.client.HTTPException, pa.ArrowException)
 
@@ -108,10 +110,27 @@ def answered(
         management.open(place, {**query, "columns": ",".join(asked)}) as answer,
         pa.ipc.open_stream(answer) as batches,
     ):
+        for batch in _joined(batches):
+            last = batch.column(_OFFSET)[batch.num_rows - 1].as_py()
+            yield pa.RecordBatch.from_arrays([batch.column(name) for name in columns], schema=schema), last
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches; those that came before an error come before it."""
+    held: list[pa.RecordBatch] = []
+    octets = 0
+    try:
         for batch in batches:
-            if batch.num_rows:
-                last = batch.column(_OFFSET)[batch.num_rows - 1].as_py()
-                yield (
-                    pa.RecordBatch.from_arrays([batch.column(name) for name in columns], schema=schema),
-                    last,
-                )
+            if not batch.num_rows:
+                continue
+            held.append(batch)
+            octets += batch.nbytes
+            if octets >= BATCH_OCTETS:
+                whole, held, octets = pa.concat_batches(held), [], 0
+                yield whole
+    except BROKEN:
+        if held:
+            yield pa.concat_batches(held)
+        raise
+    if held:
+        yield pa.concat_batches(held)

@@ -1,0 +1,203 @@
+"""Messages for Spark to read and to write, and queries that go on."""
+
+import json
+import os
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import pyspark_warren
+from brokers import Broker
+from pyspark_warren.amqp import CHANNEL, connect
+from pyspark_warren.encoding import Encoder
+from pyspark_warren.options import Broker as BrokerOptions
+from pyspark_warren.options import read_options
+from pyspark_warren.publishing import Publisher
+from warren.client.link import Link
+from warren.wire.methods import QueueDeclare, QueueDeclareOk, QueueDelete, QueueDeleteOk
+
+SIZE = 200
+PROPERTIES = {
+    "equal": ["map('tenant', 'a') as headers"],
+    "mixed": ["concat('id-', id) as message_id", "map('tenant', 'a', 'n', cast(id as string)) as headers"],
+}
+SENT_AGAIN = 20_000
+# Batches of a query that are looked at, unless they take longer than that; the first does not count.
+BATCHES = 20
+QUERY_S_MAX = 40.0
+# What micro-batches have to do when there is next to nothing to do.
+INTERVAL_S = 0.02
+MILLISECONDS = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A broker, and the port of its HTTP API, if it has one that is needed."""
+
+    broker: Broker
+    management: int | None
+
+    def options(self) -> dict[str, str]:
+        """What a reader or a writer must know of it."""
+        found = {"uri": self.broker.uri}
+        if self.management:
+            found["managementUri"] = f"http://127.0.0.1:{self.management}"
+        return found
+
+    @property
+    def parsed(self) -> BrokerOptions:
+        """The same, read."""
+        return read_options(self.options() | {"queue": "any"}).broker
+
+    def declare(self, queue: str, *, is_stream: bool) -> None:
+        """A durable queue, new and empty."""
+        with self._link() as link:
+            link.call(CHANNEL, QueueDelete(queue=queue), QueueDeleteOk)
+            arguments = {"x-queue-type": "stream"} if is_stream else {}
+            link.call(CHANNEL, QueueDeclare(queue=queue, durable=True, arguments=arguments), QueueDeclareOk)
+
+    @contextmanager
+    def _link(self) -> Iterator[Link]:
+        link = connect(self.parsed)
+        try:
+            link.open_channel(CHANNEL)
+            yield link
+        finally:
+            link.close()
+
+
+def session(folder: Path) -> SparkSession:
+    """A Spark of this process, with as many cores as the goals are for."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # What is registered here, workers must be able to import.
+    places = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(place for place in places if place)
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .appName("warren-bench")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.python.authenticate.socketTimeout", "300")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("FATAL")
+    pyspark_warren.register(spark)
+    return spark
+
+
+def messages(spark: SparkSession, kind: str, count: int) -> DataFrame:
+    """Messages to write: `equal` ones differ in their bodies, `mixed` ones also in an id and headers."""
+    rows = spark.range(count, numPartitions=2)
+    body = f"cast(rpad(concat('{{\"id\":', id, ',\"text\":\"'), {SIZE}, 'abcdefgh') as binary) as body"
+    return rows.selectExpr(body, "'application/json' as content_type", *PROPERTIES[kind])
+
+
+def fill(spark: SparkSession, place: Place, queue: str, *, kind: str, count: int) -> None:
+    """A stream with `count` such messages, of which some are sent again and again."""
+    place.declare(queue, is_stream=True)
+    table = messages(spark, kind, min(count, SENT_AGAIN)).toArrow()
+    with Publisher(place.parsed) as publisher:
+        encoder = _encoder(publisher)
+        frames = [frame for batch in table.to_batches() for frame in encoder.encode(batch, ("", queue), None)]
+        left = count
+        while left:
+            publisher.publish(frames[:left])
+            left -= min(left, len(frames))
+        publisher.finish()
+
+
+def rate_latencies(spark: SparkSession, folder: Path) -> list[float]:
+    """How long batches of Spark's own source take: nothing of ours is quicker."""
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
+    durations = [duration for _, duration, _ in _batches(spark, rows, folder / "rate")[1:]]
+    return _percentiles(durations)
+
+
+def latencies(spark: SparkSession, place: Place, folder: Path, transport: str) -> list[float]:
+    """How long batches take, and how long messages wait for the end of theirs, p50 and p95 in ms."""
+    queue = f"steady-{transport}"
+    place.declare(queue, is_stream=True)
+    options = place.options() | {"transport": transport, "mode": "stream"}
+    rows = spark.readStream.format("warren").options(**options).load(queue)
+    published: list[float] = []
+    is_over = threading.Event()
+    publisher = threading.Thread(target=_publish, args=(place, queue, published, is_over))
+    publisher.start()
+    try:
+        batches = _batches(spark, rows, folder / f"{place.broker.name}-{transport}")
+    finally:
+        is_over.set()
+        publisher.join()
+    reached = [_next(offset) for _, _, offset in batches]
+    waits = [
+        (ended - sent) * MILLISECONDS
+        for (ended, _, _), start, end in zip(batches[1:], reached, reached[1:], strict=False)
+        for sent in published[start:end]
+    ]
+    return [*_percentiles([duration for _, duration, _ in batches[1:]]), *_percentiles(waits)]
+
+
+def _next(offset: Any) -> int:
+    """How far a batch goes that ends with `offset` of one stream."""
+    streams = (json.loads(offset) if isinstance(offset, str) else offset)["s"]
+    (stream,) = streams.values()
+    found: int = stream["next"]
+    return found
+
+
+def _publish(place: Place, queue: str, published: list[float], is_over: threading.Event) -> None:
+    """A message every now and then, each with the time at which it was sent."""
+    import pyarrow as pa
+
+    with Publisher(place.parsed) as publisher:
+        encoder = _encoder(publisher)
+        batch = pa.record_batch({"body": pa.array([b"x"], pa.binary())})
+        while not is_over.wait(INTERVAL_S):
+            published.append(time.time())
+            publisher.publish(encoder.encode(batch, ("", queue), None))
+            publisher.finish()
+
+
+def _encoder(publisher: Publisher) -> Encoder:
+    return Encoder(
+        channel=CHANNEL, frame_size_max=publisher.frame_size_max, is_mandatory=True, is_persistent=True
+    )
+
+
+def _batches(spark: SparkSession, rows: DataFrame, checkpoint: Path) -> list[tuple[float, float, Any]]:
+    """When each batch with rows ended (s), how long it took (ms), and where; the first one is slow."""
+    query = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
+    try:
+        deadline = time.monotonic() + QUERY_S_MAX
+        found: list[Any] = []
+        while len(found) <= BATCHES and time.monotonic() < deadline:
+            query.awaitTermination(1)
+            found = [progress for progress in query.recentProgress if progress["numInputRows"]]
+    finally:
+        query.stop()
+    batches = []
+    for progress in found:
+        begun = datetime.fromisoformat(progress["timestamp"]).timestamp()
+        duration = progress["durationMs"]["triggerExecution"]
+        batches.append((begun + duration / MILLISECONDS, duration, progress["sources"][0]["endOffset"]))
+    return batches
+
+
+def _percentiles(values: list[float]) -> list[float]:
+    """p50 and p95; nothing of too few."""
+    if len(values) < 2:
+        return []
+    return [statistics.median(values), statistics.quantiles(values, n=20, method="inclusive")[-1]]

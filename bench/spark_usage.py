@@ -1,0 +1,73 @@
+"""Whose processor time a Spark job takes: the broker's, that of Python, or that of the JVM."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from brokers import Broker
+from warren.cli.perf.usage import TICKS_PER_S, stat_fields, usage
+
+# Of /proc/PID/stat behind the command: user and system time, of the process itself.
+_OWN_TIMES = slice(11, 13)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Processor time, and what the clock said."""
+
+    broker_s: float
+    python_s: float
+    jvm_s: float
+    seconds: float
+
+    @property
+    def cpu_s(self) -> float:
+        """All of it."""
+        return self.broker_s + self.python_s + self.jvm_s
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """By name, as they are saved."""
+        return {
+            "broker_s": self.broker_s,
+            "python_s": self.python_s,
+            "jvm_s": self.jvm_s,
+            "seconds": self.seconds,
+        }
+
+
+class Watch:
+    """Looks at the processes of a session: the driver, its JVM, and the workers, which are the JVM's."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm = spark.sparkContext._jvm
+        assert jvm is not None
+        self._jvm: int = jvm.java.lang.ProcessHandle.current().pid()
+
+    def spent(self, work: Callable[[], None], broker: Broker | None) -> Spent:
+        """What `work` takes."""
+        broker_s, all_s, jvm_s = self._times(broker)
+        begun = time.monotonic()
+        work()
+        seconds = time.monotonic() - begun
+        broker_end_s, all_end_s, jvm_end_s = self._times(broker)
+        return Spent(
+            broker_s=broker_end_s - broker_s,
+            python_s=(all_end_s - all_s) - (jvm_end_s - jvm_s),
+            jvm_s=jvm_end_s - jvm_s,
+            seconds=seconds,
+        )
+
+    def _times(self, broker: Broker | None) -> tuple[float, float, float]:
+        """Of the broker, of the JVM with all that Python does, and of the JVM alone."""
+        own = stat_fields(Path(f"/proc/{self._jvm}/stat").read_text())[_OWN_TIMES]
+        driver = sum(os.times()[:2])
+        return (
+            usage([broker.pid]).cpu_s if broker is not None else 0.0,
+            usage([self._jvm]).cpu_s + driver,
+            sum(int(ticks) for ticks in own) / TICKS_PER_S,
+        )
