@@ -6,7 +6,9 @@ import click
 
 # Each is a module of this package that has a command of its name in `command`.
 _COMMANDS = {
+    "dlx-report": "warren.cli.spark.dlx_report",
     "doctor": "warren.cli.spark.doctor",
+    "sql": "warren.cli.spark.sql",
 }
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 # The registry has another package of this name: what is installed is a checkout.
 INSTALL = "pip install '.[spark]' in a checkout of Warren"
 STDERR = 2
+# There if spark-submit has started this: then it has said where Spark runs.
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+# What PySpark logs of an error that it raises as well.
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _NEEDED = ("pyspark", "pyarrow")
 # Spark in this process is for one command: no page of its own, no port to the outside, and few tasks.
 _EMBEDDED = {
@@ -39,18 +43,25 @@ def opened(settings: Settings, name: str) -> "Iterator[SparkSession]":
     """A session with `format("warren")`; what goes wrong within becomes one line."""
     require_spark()
     from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
 
     from pyspark_warren.http import HttpRefused
 
+    for logger in _LOGGERS:
+        PySparkLogger.getLogger(logger).disabled = not settings.is_verbose
     with _ended_by_hand():
-        session = _start(settings, name)
+        # In a notebook, and where a command is called by a program, there is one.
+        given = SparkSession.getActiveSession()
+        session = given or _start(settings, name)
         try:
             yield session
         except (PySparkException, BrokerRefused, HttpRefused, ValueError, OSError) as error:
             raise settings.failure(error) from error
         finally:
-            with suppress(Exception):
-                session.stop()
+            if given is None:
+                with suppress(Exception):
+                    session.stop()
 
 
 def require_spark() -> None:
@@ -91,9 +102,10 @@ def _start(settings: Settings, name: str) -> "SparkSession":
         settings.note(f"connecting to Spark at {settings.remote.partition(';')[0]}")
         builder = builder.remote(settings.remote)
     else:
-        prepare_java()
-        settings.note(f"starting Spark ({settings.master})")
-        builder = builder.master(settings.master)
+        if SUBMITTED not in os.environ:
+            prepare_java()
+            settings.note(f"starting Spark ({settings.master})")
+            builder = builder.master(settings.master)
     defaults = _COMMON | (_EMBEDDED if _is_embedded(settings) else {})
     for key, value in (defaults | dict(settings.configuration)).items():
         builder = builder.config(key, value)
@@ -140,4 +152,8 @@ def _register(session: "SparkSession") -> None:
 
 
 def _is_embedded(settings: Settings) -> bool:
-    return not settings.remote and settings.master.startswith(LOCAL.partition("[")[0])
+    return (
+        not settings.remote
+        and SUBMITTED not in os.environ
+        and settings.master.startswith(LOCAL.partition("[")[0])
+    )

@@ -1,0 +1,92 @@
+"""Tables of a pipeline by their names: `queue.orders`, `stream.events`, `lake.path/to/it`.
+
+Nothing is consumed: a queue of Warren is looked at, a stream is read from its beginning, and a lake is a
+folder of Parquet or a Delta table.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark_warren.schema import COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+QUEUE, STREAM, LAKE = "queue", "stream", "lake"
+KINDS = (QUEUE, STREAM, LAKE)
+_DELTA_LOG = "_delta_log"
+# Folders of a lake are named by values, and `queue=007` is no number.
+_NO_GUESSING = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a table is made of."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.name}"
+
+
+def place_of(text: str) -> Place:
+    """The place that `text` names; ValueError says what it should look like."""
+    kind, dot, name = text.partition(".")
+    if kind not in KINDS or not dot or not name:
+        raise ValueError(f"a table is queue.NAME, stream.NAME or lake.PATH, not {text!r}")
+    return Place(kind=kind, name=name)
+
+
+def read(
+    spark: "SparkSession", place: Place, broker: Mapping[str, str], columns: Sequence[str] | None = None
+) -> "DataFrame":
+    """What is there now, with `columns` if it holds messages; of a broker as the connector finds it."""
+    if place.kind == LAKE:
+        found = _lake(spark, place.name)
+        return found if columns is None else found.select(*_present(found, columns, place))
+    reader = spark.read.format("warren").options(**broker)
+    if place.kind == STREAM:
+        reader = reader.option("mode", STREAM)
+    if columns is not None:
+        reader = reader.option("columns", ",".join(columns))
+    return reader.load(place.name)
+
+
+def read_all(
+    spark: "SparkSession", places: Sequence[Place], broker: Mapping[str, str], columns: Sequence[str]
+) -> "DataFrame":
+    """The messages of all places together."""
+    if not places:
+        raise ValueError("say what to read: a queue, a stream or a lake")
+    frames = [read(spark, place, broker, columns) for place in places]
+    return reduce(lambda some, more: some.unionByName(more), frames)
+
+
+def _present(found: "DataFrame", columns: Sequence[str], place: Place) -> list[str]:
+    """The columns of messages, null where the lake was written without them."""
+    if "body" not in found.columns and "headers" not in found.columns:
+        raise ValueError(f"{place} holds no messages: it has the columns {', '.join(found.columns)}")
+    return [
+        f"`{name}`" if name in found.columns else f"cast(null as {COLUMNS[name]}) as `{name}`"
+        for name in columns
+    ]
+
+
+def _lake(spark: "SparkSession", path: str) -> "DataFrame":
+    guessed = spark.conf.get(_NO_GUESSING)
+    spark.conf.set(_NO_GUESSING, "false")
+    try:
+        if "://" in path or not (Path(path) / _DELTA_LOG).is_dir():
+            return spark.read.parquet(path)
+        from deltalake import DeltaTable
+
+        # Spark has no Delta without a jar, and a snapshot of it is a list of Parquet files.
+        files = DeltaTable(path).file_uris()
+        root = str(Path(path).absolute())
+        return spark.read.option("basePath", root).option("mergeSchema", "true").parquet(*files)
+    finally:
+        spark.conf.set(_NO_GUESSING, guessed or "true")

@@ -1,0 +1,51 @@
+"""`warren spark dlx-report`: dead letters by what they died of."""
+
+from typing import Any
+
+import click
+
+from warren.cli.spark import progress
+from warren.cli.spark.options import Settings, built, window_of
+from warren.cli.spark.session import opened, require_spark
+from warren.cli.spark.sources import SOURCES, listed, places
+
+_COLUMNS = ("messages", "deaths", "first_death", "last_death", "routing_keys")
+
+
+def dlx_report(settings: Settings, *, by: str, window: str | None, **given: Any) -> None:
+    """Count dead letters by the queue they died in first, the reason and the exchange they came by.
+
+    Reads x-death and what else a broker writes about a death. Nothing is consumed: queues of Warren are
+    looked at, streams and archives read.
+    """
+    require_spark()
+    sources = places(given)
+    lengths = None if window is None else window_of(window)
+    with opened(settings, "dlx-report") as session:
+        from pyspark_warren.pipelines import dlx_report, reading
+
+        names = [name.strip() for name in by.split(",")]
+        messages = reading.read_all(session, sources, settings.broker, dlx_report.READ)
+        with progress.shown(settings, session, f"reading {listed(sources)}"):
+            found = dlx_report.report(messages, names, lengths).collect()
+    columns = (*(("window",) if window else ()), *names, *_COLUMNS)
+    alive = [row for row in found if not row["deaths"]]
+    settings.print_rows(columns, [[row[name] for name in columns] for row in found if row["deaths"]])
+    if alive:
+        settings.note(f"{sum(row['messages'] for row in alive)} messages did not die")
+
+
+command: click.Command = built(
+    "dlx-report",
+    dlx_report,
+    (
+        *SOURCES,
+        click.Option(
+            ["--by"],
+            default="queue,reason,exchange",
+            show_default=True,
+            help="what makes a group: also routing_key, held_in and headers.NAME",
+        ),
+        click.Option(["--window"], metavar="LENGTH", help="count by time, too: 30s, 5m, 1h, 1d"),
+    ),
+)

@@ -1,0 +1,90 @@
+"""`warren spark sql`: a query over queues, streams and lakes."""
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.spark import progress
+from warren.cli.spark.options import Settings, built, pairs
+from warren.cli.spark.session import opened, require_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyspark_warren.pipelines.sql import Query
+
+_CLEAR = "\x1b[2J\x1b[H"
+
+
+def sql(settings: Settings, *, query: str, table: tuple[str, ...], limit: int, watch: float | None) -> None:
+    """Run a query over queue.NAME, stream.NAME and lake.PATH; nothing is consumed.
+
+    What is no plain word stands in backticks: queue.`orders.new`, lake.`./lake/orders`. `body` is text, and
+    `octets` the body as it was sent. QUERY may be - for standard input.
+    """
+    require_spark()
+    from pyspark_warren.pipelines import reading
+    from pyspark_warren.pipelines import sql as queries
+
+    text = sys.stdin.read() if query == "-" else query
+    try:
+        tables = {name: reading.place_of(place) for name, place in pairs("--table", table).items()}
+        found = queries.parsed(text, tables)
+    except ValueError as error:
+        raise Failure(str(error), USAGE) from None
+    with opened(settings, "sql") as session:
+        queries.prepare(session, found, settings.broker)
+        _run(settings, session, found, limit)
+        while watch is not None:
+            time.sleep(watch)
+            if sys.stdout.isatty():
+                click.echo(_CLEAR, nl=False)
+            _run(settings, session, found, limit)
+
+
+def _run(settings: Settings, session: "SparkSession", query: "Query", limit: int) -> None:
+    from pyspark_warren.pipelines import sql as queries
+
+    with progress.shown(settings, session, "reading " + ", ".join(map(str, query.views.values()))):
+        frame = queries.run(session, query)
+        rows = frame.limit(limit + 1).collect()
+    names = frame.columns
+    settings.print_rows(names, [[plain(value) for value in row] for row in rows[:limit]])
+    if len(rows) > limit:
+        settings.note(f"there are more rows than {limit}: --limit says how many are printed")
+
+
+def plain(value: object) -> object:
+    """A value of Spark as JSON has it: rows are objects, octets hexadecimal."""
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if hasattr(value, "asDict"):
+        return {name: plain(one) for name, one in value.asDict().items()}
+    if isinstance(value, dict):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+command: click.Command = built(
+    "sql",
+    sql,
+    (
+        click.Argument(["query"]),
+        click.Option(
+            ["--table"], multiple=True, metavar="NAME=TABLE", help="a name of your own, as o=queue.orders"
+        ),
+        click.Option(
+            ["--limit"], type=click.IntRange(1, 1_000_000), default=100, show_default=True,
+            help="how many rows are printed",
+        ),
+        click.Option(
+            ["--watch"], type=click.FloatRange(0.1, 86_400), metavar="SECONDS",
+            help="run it again after so long, until Ctrl-C",
+        ),
+    ),
+)  # fmt: skip

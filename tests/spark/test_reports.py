@@ -1,0 +1,121 @@
+"""Reports over what waits, what is streamed and what was archived, as commands print them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.brokers import STREAM, Place
+
+from pyspark_warren.amqp import CHANNEL
+from pyspark_warren.pipelines import dlx_report
+from warren.cli.main import main
+from warren.wire.methods import BasicGet, BasicGetOk, BasicReject
+
+DEAD = "queue string, routing_key string, headers map<string,string>, broker_timestamp timestamp"
+
+
+def told(place: Place, *arguments: str) -> Any:
+    """What a command prints for programs; it uses the Spark that is there."""
+    where = ["--uri", place.options["uri"], "--management-uri", place.options["managementUri"]]
+    ended = CliRunner().invoke(main, ["spark", *arguments, *where, "--json", "--quiet"])
+    assert ended.exit_code == 0, ended.output
+    return json.loads(ended.output)
+
+
+def refused(place: Place, *arguments: str) -> tuple[int, str]:
+    """How a command ends that cannot be, and what it says."""
+    where = ["--uri", place.options["uri"], "--management-uri", place.options["managementUri"]]
+    ended = CliRunner().invoke(main, ["spark", *arguments, *where, "--quiet"])
+    return ended.exit_code, ended.output
+
+
+@pytest.fixture(scope="module")
+def graveyard(warren: Place) -> str:
+    """A queue with two messages that were rejected, and one that did not die."""
+    warren.declare("graveyard")
+    arguments: dict[str, object] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graveyard"}
+    warren.declare("doomed", arguments)
+    warren.publish("doomed", [b"1", b"2"])
+    with warren.link() as link:
+        for tag in (1, 2):
+            link.call(CHANNEL, BasicGet(queue="doomed"), BasicGetOk)
+            link.send(CHANNEL, BasicReject(delivery_tag=tag, requeue=False))
+    warren.publish("graveyard", [b"alive"])
+    return "graveyard"
+
+
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.collect()]
+
+
+def test_a_death_is_the_first_one_whatever_came_after_it(spark: SparkSession) -> None:
+    deaths = json.dumps([
+        {"count": {"$I": 3}, "reason": "rejected", "queue": "retry", "exchange": "x", "time": {"$T": 2000}},
+        {"count": 1, "reason": "expired", "queue": "first", "exchange": "y", "time": {"$T": 500},
+         "routing-keys": ["key"]},
+    ])  # fmt: skip
+    again = {"x-death": deaths, "x-first-death-queue": "retry", "x-first-death-reason": "rejected"}
+    lost = {"x-first-death-queue": "lost", "x-first-death-reason": "maxlen"}
+    headers = [{"x-death": deaths, "tenant": "acme"}, again, lost, {}, None]
+    messages = spark.createDataFrame([("dead", "dlx", one, None) for one in headers], DEAD)
+    found = {row["queue"]: row for row in rows(dlx_report.report(messages))}
+    first = found["first"]
+    assert (first["reason"], first["exchange"], first["deaths"]) == ("expired", "y", 4)
+    assert (first["first_death"].second, first["routing_keys"]) == (20, ["key"])
+    assert (found["retry"]["reason"], found["retry"]["first_death"].minute) == ("rejected", 33)
+    assert (found["lost"]["deaths"], found["lost"]["exchange"]) == (1, None)
+    assert (found[None]["messages"], found[None]["deaths"]) == (2, None)
+    windows = rows(dlx_report.report(messages, ["headers.tenant"], "30 minutes"))
+    assert [(row["window"].minute, row["headers.tenant"]) for row in windows] == [(0, "acme"), (30, None)]
+    with pytest.raises(ValueError, match=r"group by queue, .* or headers.NAME, not 'tenant'"):
+        dlx_report.report(messages, ["tenant"])
+
+
+def test_dead_letters_are_counted_and_left_where_they_are(
+    spark: SparkSession, warren: Place, graveyard: str
+) -> None:
+    (found,) = told(warren, "dlx-report", "--queue", graveyard)
+    assert (found["queue"], found["reason"], found["exchange"]) == ("doomed", "rejected", "")
+    assert (found["messages"], found["deaths"], found["routing_keys"]) == (2, 2, ["doomed"])
+    assert warren.count(graveyard) == 3
+    assert refused(warren, "dlx-report") == (2, "warren: say what to read: --queue, --stream or --lake\n")
+    status, said = refused(warren, "dlx-report", "--queue", "nowhere")
+    assert (status, said) == (1, "warren: there is no queue 'nowhere' in vhost '/'\n")
+
+
+def test_a_query_joins_a_queue_a_stream_and_a_lake_and_consumes_nothing(
+    spark: SparkSession, warren: Place, tmp_path: Path
+) -> None:
+    for name, arguments in (("orders.new", None), ("customers", STREAM)):
+        warren.declare(name, arguments)
+    warren.publish("orders.new", [b'{"id": %d, "customer": %d}' % (id, id % 2) for id in range(6)])
+    warren.publish("customers", [b'{"id": 0, "name": "Ada"}', b'{"id": 1, "name": "Bo"}'])
+    spark.sql("select '007' as customer, 'x' as queue").write.partitionBy("queue").parquet(f"{tmp_path}/lake")
+    query = """
+        select c.body:name as name, count(*) as orders, any_value(l.customer) as seen, 'queue.x' as text
+        from queue.`orders.new` o -- not queue.this
+        join stream.customers c on get_json_object(o.body, '$.customer') = get_json_object(c.body, '$.id')
+        cross join past l where l.queue = 'x' group by 1 order by 1
+    """.replace("c.body:name", "get_json_object(c.body, '$.name')")
+    found = told(warren, "sql", query, "--table", f"past=lake.{tmp_path}/lake")
+    assert found == [
+        {"name": "Ada", "orders": 3, "seen": "007", "text": "queue.x"},
+        {"name": "Bo", "orders": 3, "seen": "007", "text": "queue.x"},
+    ]
+    assert warren.count("orders.new") == 6
+
+
+def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren: Place) -> None:
+    status, said = refused(warren, "sql", "drop table x")
+    assert status == 2
+    assert "begins with SELECT, WITH" in said
+    status, said = refused(warren, "sql", "select nothing from queue.graveyard_of_nobody")
+    assert status == 1
+    assert said.count("\n") == 1
+    assert "[UNRESOLVED_COLUMN" in said
+    assert refused(warren, "sql", "select 1", "--table", "x=topic.y") == (
+        2, "warren: a table is queue.NAME, stream.NAME or lake.PATH, not 'topic.y'\n"
+    )  # fmt: skip
