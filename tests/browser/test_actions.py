@@ -395,6 +395,25 @@ def test_a_stream_is_made_and_looked_into_from_wherever_one_likes(node: Broker, 
     confirm(page, "Delete")
 
 
+def test_a_stream_connection_is_shown_and_closed(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    api(node, "PUT /queues/%2F/watched", {"durable": True, "arguments": {"x-queue-type": "stream"}})
+    client = Raw(node.ports["stream"], connection_name="sensor 5")
+    client.ask(commands.DeclarePublisher(3, "ref-5", "watched"))
+    client.subscribe(4, "watched", name="audit")
+    tab.open("connections")
+    expect(page.get_by_role("row", name="sensor 5")).to_contain_text("stream")
+    page.get_by_role("link", name=client.name).click()
+    expect(page.get_by_role("group", name="Publishers")).to_contain_text("ref-5")
+    expect(page.get_by_role("group", name="Subscriptions")).to_contain_text("watched")
+    press(page, "Close")
+    page.get_by_role("dialog").locator("button.danger").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Connections")
+    assert api(node, "GET /stream/connections") == []
+    client.close()
+    api(node, "DELETE /queues/%2F/watched")
+
+
 def test_a_lease_is_given_back(node: Broker, tab: Visit) -> None:
     page = tab.page
     api(node, "PUT /queues/%2F/leased", {"durable": True})

@@ -120,6 +120,8 @@ def test_names_are_text_whatever_they_contain(node: Broker, chromium: Chromium, 
     api(node, f"POST /exchanges/{segment(name)}/amq.default/publish", message)
     with visit(node, chromium) as tab:
         for address in (
+            "connections",
+            f"connections/{segment(streaming.name)}",
             f"streams?{urlencode({'vhost': name})}",
             f"queues/{segment(name)}/{segment(name[:240] + ' s')}",
             f"queues/{segment(name)}/{segment(name[:240] + ' s')}?tab=clients",

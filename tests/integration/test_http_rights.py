@@ -48,6 +48,16 @@ TABLE = """
 /channels/*                                             GET             user
 /consumers                                              GET             user
 /consumers/VHOST                                        GET             user
+/stream/connections                                     GET             user
+/stream/connections/VHOST                               GET             visible
+/stream/connections/VHOST/*                             GET,DELETE      user
+/stream/connections/VHOST/*/consumers                   GET             user
+/stream/connections/VHOST/*/publishers                  GET             user
+/stream/publishers                                      GET             user
+/stream/publishers/VHOST                                GET             user
+/stream/publishers/VHOST/*                              GET             user
+/stream/consumers                                       GET             user
+/stream/consumers/VHOST                                 GET             user
 /exchanges                                              GET             vhost
 /exchanges/VHOST                                        GET             vhost
 /exchanges/VHOST/*                                      GET,PUT,DELETE  vhost

@@ -222,6 +222,27 @@ export interface StreamClients {
   sequences: { reference: string; sequence: number }[];
 }
 
+/** A publisher on a connection of the stream protocol. */
+export interface StreamPublication {
+  publisher_id: number;
+  reference: string;
+  queue: { name: string; vhost: string };
+  published: number;
+  confirmed: number;
+  errored: number;
+}
+
+/** A subscription on one. */
+export interface StreamConsumer {
+  subscription_id: number;
+  queue: { name: string; vhost: string };
+  credits: number;
+  consumed: number;
+  offset: number;
+  offset_lag: number;
+  properties: Table;
+}
+
 /** Messages of a queue that one user works on. */
 export interface Lease {
   lease: string;

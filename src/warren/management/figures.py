@@ -28,7 +28,7 @@ class Figures:
         return (
             self._level(Resource.MEMORY),
             descriptors_used(),
-            len(self._server.connections),
+            self._server.connection_count,
             # Threads, which are what comes nearest to processes of Erlang.
             _threads(),
             self._level(Resource.DISK),

@@ -18,7 +18,7 @@ from warren.queues.local import LocalQueue
 from warren.routing.exchange import Exchange
 from warren.session.channel import Channel
 from warren.session.connection import Connection
-from warren.session.server import Server
+from warren.session.server import Guest, Server
 from warren.vhost.vhost import VirtualHost
 
 # The columns of rows, under RabbitMQ's names.
@@ -90,6 +90,7 @@ class Sampler:
         time -= time % SAMPLE_INTERVAL_MS
         self._let_go(time)
         yield from self._connections(time)
+        yield from self._guests(time)
         rows: list[Row] = []
         for domain in list(self._server.domains.values()):
             yield from self._queues(domain.vhost, time)
@@ -158,7 +159,8 @@ class Sampler:
         done = 0
         for connection in self._server.take_moved():
             connection.is_moved = False
-            self._server.count_octets(connection)
+            assert connection.domain is not None
+            self._server.count_octets(connection, connection.domain.vhost.name)
             row = connection_row(connection)
             self._add(_series_of(connection, row), time, row)
             for channel in list(connection.channels.values()):
@@ -167,6 +169,14 @@ class Sampler:
                 if done % SAMPLED_PER_TURN == 0:
                     yield
             done += 1
+            if done % SAMPLED_PER_TURN == 0:
+                yield
+
+    def _guests(self, time: int) -> Iterator[None]:
+        """Connections of other protocols are looked at, all of them."""
+        for done, guest in enumerate(list(self._server.guests), 1):
+            self._server.count_octets(guest, guest.vhost)
+            self._add_moved(guest, time, connection_row(guest))
             if done % SAMPLED_PER_TURN == 0:
                 yield
 
@@ -282,7 +292,7 @@ def exchange_row(exchange: Exchange) -> Row:
     return exchange.published_in, exchange.published_out
 
 
-def connection_row(connection: Connection) -> Row:
+def connection_row(connection: Connection | Guest) -> Row:
     """The numbers of a connection, by CONNECTION_COLUMNS."""
     return connection.octets_received, connection.outbox.total
 

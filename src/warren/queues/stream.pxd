@@ -16,6 +16,7 @@ cdef class StreamQueue(LocalQueue):
     cdef dict _readers
     cdef dict _ready
     cdef dict _waiting
+    cdef Py_ssize_t _chunk_readers
     cdef dict _watchers
     cdef object _stamp
 

@@ -31,7 +31,10 @@ _HAS_HEADERS = HAS_HEADERS
 class StreamQueue(LocalQueue):
     """A queue of type stream."""
 
-    __slots__ = ("_is_paused", "_readers", "_ready", "_stamp", "_store", "_waiting", "_watchers", "log")
+    __slots__ = (
+        "_chunk_readers", "_is_paused", "_readers", "_ready", "_stamp", "_store", "_waiting", "_watchers",
+        "log",
+    )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
         super().__init__(name, vhost_name, host, settings)
@@ -43,6 +46,8 @@ class StreamQueue(LocalQueue):
         self._readers: dict[Consumer, _Reader] = {}
         self._ready: dict[_Reader, None] = {}
         self._waiting: dict[_Reader, None] = {}
+        # How many read whole chunks, and take them by themselves.
+        self._chunk_readers = 0
         # Called when more was written, and when it is gone.
         self._watchers: dict[Callable[[], None], None] = {}
         # Of the property list that was seen last: most are equal.
@@ -113,8 +118,8 @@ class StreamQueue(LocalQueue):
 
     @property
     def consumer_count(self) -> int:
-        """How many consumers it has."""
-        return len(self._readers)
+        """How many consumers it has, over any protocol."""
+        return len(self._readers) + self._chunk_readers
 
     @property
     def is_outlived(self) -> bool:
@@ -180,6 +185,12 @@ class StreamQueue(LocalQueue):
     def unwatch(self, watcher: Callable[[], None]) -> None:
         """Have `watcher` called no more."""
         self._watchers.pop(watcher, None)
+
+    def count_reader(self, change: int) -> None:
+        """Somebody who reads whole chunks has come (1), or is gone (-1)."""
+        self._chunk_readers += change
+        self._host.consumer_count += change
+        self.used_at = self._host.now
 
     def count_delivered(self, count: int) -> None:
         """`count` messages were sent to somebody who reads whole chunks."""

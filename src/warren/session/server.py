@@ -8,6 +8,7 @@ from warren import limits
 from warren.session.announcing import Announcer
 from warren.session.gate import Gate
 from warren.session.handshake import HandshakeSettings, Offer
+from warren.session.outbox import Outbox
 from warren.session.throttle import HeldTotal
 from warren.vhost.errand import Later
 from warren.vhost.requester import Owner
@@ -39,6 +40,19 @@ class Guest(Protocol):
     @property
     def vhost(self) -> str:
         """The name of the virtual host that it works in."""
+
+    @property
+    def octets_received(self) -> int:
+        """How many have come."""
+
+    @property
+    def outbox(self) -> Outbox:
+        """What is sent, and how much was."""
+
+    # How many were received and sent when its virtual host has counted them.
+    octets_counted: tuple[int, int]
+    # Its samples.
+    history: object
 
     def block(self, reason: str) -> None:
         """Hold it up if it publishes, for `reason`; an empty one lets it go on."""
@@ -132,7 +146,7 @@ class Server:
         """`connection` was open, and is not any more."""
         del self.connections[connection]
         self.moved.pop(connection, None)
-        self.count_octets(connection)
+        self.count_octets(connection, _whereabouts(connection)[1])
         self.connections_closed_count += 1
         user, vhost = _whereabouts(connection)
         _count(self._connections_of_user, user, -1)
@@ -142,19 +156,29 @@ class Server:
     def entered(self, guest: Guest) -> None:
         """`guest` is open: it counts for limits."""
         self.guests[guest] = None
+        self.connections_opened_count += 1
         _count(self._connections_of_user, guest.user, 1)
         _count(self._connections_of_vhost, guest.vhost, 1)
 
     def left(self, guest: Guest) -> None:
         """`guest` was open, and is not any more."""
         del self.guests[guest]
+        self.count_octets(guest, guest.vhost)
+        self.connections_closed_count += 1
         _count(self._connections_of_user, guest.user, -1)
         _count(self._connections_of_vhost, guest.vhost, -1)
 
-    def count_octets(self, connection: "Connection") -> None:
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open, of any protocol."""
+        return len(self.connections) + len(self.guests)
+
+    def count_octets(self, connection: "Connection | Guest", name: str) -> None:
         """Add what `connection` has received and sent since this was called to what its virtual host has."""
-        assert connection.domain is not None
-        vhost = connection.domain.vhost
+        domain = self.domains.get(name)
+        if domain is None:
+            return
+        vhost = domain.vhost
         received, sent = connection.octets_counted
         connection.octets_counted = connection.octets_received, connection.outbox.total
         vhost.octets_received += connection.octets_received - received

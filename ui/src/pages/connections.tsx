@@ -3,11 +3,11 @@
 import { path, remove, withQuery } from "../api";
 import { count, octets, time } from "../format";
 import { useLive } from "../live";
-import type { Channel, Connection } from "../model";
+import type { Channel, Connection, StreamConsumer, StreamPublication } from "../model";
 import { Arguments } from "../parts/arguments";
 import { Chart } from "../parts/chart";
 import { Confirm } from "../parts/dialog";
-import { Listing } from "../parts/table";
+import { Listing, Table } from "../parts/table";
 import { Badge, Card, Facts, Failure, Loading, Page, State } from "../parts/ui";
 import { go, link } from "../router";
 import { ChannelTable } from "./channels";
@@ -51,10 +51,11 @@ export function Connections() {
 
 const flow = (value: number | undefined) => (value === undefined ? "–" : `${octets(value)}/s`);
 
+const STREAM = "stream";
+
 export function ConnectionPage({ name }: { name: string }) {
   const age = useAge();
   const { data, error } = useLive<Connection>(withQuery(path("connections", name), { data_rates_age: age, data_rates_incr: 5 }));
-  const channels = useLive<Channel[]>(path("connections", name, "channels"));
   return (
     <Page
       title={name}
@@ -98,17 +99,14 @@ export function ConnectionPage({ name }: { name: string }) {
                   ["Signed in by", data.auth_mechanism],
                   ["Heartbeat", data.timeout ? `${data.timeout} s` : "none"],
                   ["Largest frame", octets(data.frame_max)],
-                  ["Channels at most", count(data.channel_max)],
+                  ["Channels at most", data.channel_max ? count(data.channel_max) : undefined],
                   ["Received", octets(data.recv_oct)],
                   ["Sent", octets(data.send_oct)],
                 ]}
               />
             </Card>
           </div>
-          <Card title="Channels">
-            <Failure error={channels.error} />
-            {channels.data && <ChannelTable channels={channels.data} />}
-          </Card>
+          {data.protocol === STREAM ? <StreamsOf connection={data} /> : <ChannelsOf name={name} />}
           <Card title="What the client says of itself">
             <Arguments table={data.client_properties} />
           </Card>
@@ -118,3 +116,61 @@ export function ConnectionPage({ name }: { name: string }) {
   );
 }
 
+function ChannelsOf({ name }: { name: string }) {
+  const { data, error } = useLive<Channel[]>(path("connections", name, "channels"));
+  return (
+    <Card title="Channels">
+      <Failure error={error} />
+      {data && <ChannelTable channels={data} />}
+    </Card>
+  );
+}
+
+/** What a client of the stream protocol does, which has no channels. */
+function StreamsOf({ connection: { vhost, name } }: { connection: Connection }) {
+  const publishers = useLive<StreamPublication[]>(path("stream", "connections", vhost, name, "publishers"));
+  const consumers = useLive<StreamConsumer[]>(path("stream", "connections", vhost, name, "consumers"));
+  return (
+    <>
+      <Card title="Publishers">
+        <Failure error={publishers.error} />
+        {publishers.data && (
+          <Table
+            label="Publishers"
+            items={publishers.data}
+            itemKey={(it) => String(it.publisher_id)}
+            empty="It publishes to no stream."
+            columns={[
+              { label: "Publisher", isNumber: true, show: (it) => it.publisher_id },
+              { label: "Reference", show: ({ reference }) => reference },
+              { label: "Stream", show: ({ queue }) => <a href={link("queues", queue.vhost, queue.name)}>{queue.name}</a> },
+              { label: "Published", isNumber: true, show: ({ published }) => count(published) },
+              { label: "Confirmed", isNumber: true, show: ({ confirmed }) => count(confirmed) },
+              { label: "Refused", isNumber: true, show: ({ errored }) => count(errored) },
+            ]}
+          />
+        )}
+      </Card>
+      <Card title="Subscriptions">
+        <Failure error={consumers.error} />
+        {consumers.data && (
+          <Table
+            label="Subscriptions"
+            items={consumers.data}
+            itemKey={(it) => String(it.subscription_id)}
+            empty="It reads no stream."
+            columns={[
+              { label: "Subscription", isNumber: true, show: (it) => it.subscription_id },
+              { label: "Stream", show: ({ queue }) => <a href={link("queues", queue.vhost, queue.name)}>{queue.name}</a> },
+              { label: "Sent", isNumber: true, show: ({ consumed }) => count(consumed) },
+              { label: "Last offset", isNumber: true, show: ({ offset, consumed }) => count(consumed ? offset : undefined) },
+              { label: "Behind", isNumber: true, show: (it) => count(it.offset_lag) },
+              { label: "Credit", isNumber: true, show: ({ credits }) => count(credits) },
+              { label: "Properties", show: ({ properties }) => <Arguments table={properties} /> },
+            ]}
+          />
+        )}
+      </Card>
+    </>
+  );
+}

@@ -95,8 +95,8 @@ export function StreamClientsOf({ vhost, name }: StreamName) {
           itemKey={(it) => `${it.connection} ${it.channel} ${it.subscription} ${it.name}`}
           empty="Nobody reads."
           columns={[
-            { label: "Reader", show: (reader) => named(reader) },
             { label: "Behind", isNumber: true, show: (reader) => <Lag reader={reader} /> },
+            { label: "Reader", show: (reader) => named(reader) },
             { label: "Next offset", isNumber: true, show: ({ offset }) => count(offset ?? undefined) },
             { label: "User", show: ({ user }) => user },
             { label: "Protocol", show: ({ protocol }) => protocol },

@@ -1,7 +1,8 @@
 """Connections and their channels, who consumes on them, and ending one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 from aiohttp import web
 
@@ -13,18 +14,28 @@ from warren.management.managed import Managed
 from warren.management.proposing import vhost_of
 from warren.management.replies import done, missing
 from warren.management.views.channels import ChannelShape, channel_facts
-from warren.management.views.connections import ConnectionShape, connection_facts
+from warren.management.views.connections import (
+    Connected,
+    ConnectionShape,
+    connection_facts,
+    connections_of,
+    owner_of,
+)
+from warren.management.views.connections import vhost_of as home_of
 from warren.management.views.consumers import (
     ConsumerShape,
-    Consuming,
     Opened,
     channel_name,
     consumer_facts,
     consumers_of,
+    subscriber_facts,
+    subscribing_on,
 )
 from warren.management.views.stats import SamplesQuery, asked
 from warren.metadata.users import User
-from warren.session.connection import Connection
+from warren.session.streaming.connection import StreamConnection
+
+C = TypeVar("C", bound=Connected)
 
 # What a client is told whom somebody has disconnected here, unless that says something else.
 _CLOSED = "Closed via management plugin"
@@ -49,36 +60,36 @@ _channels = described(query=PagedQuery, gives=paged(ChannelShape))
 @_connections
 async def connections(request: web.Request, node: Managed) -> web.StreamResponse:
     """Every open connection; those who only manage see their own."""
-    return await _reply_connections(request, node, _seen(request, node))
+    return await reply_connections(request, node, _seen(request, node))
 
 
 @_connections
 async def of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
     """The connections to a virtual host."""
     name = vhost_of(request, node).name
-    found = [connection for connection in _seen(request, node) if _vhost_of(connection) == name]
-    return await _reply_connections(request, node, found)
+    found = [connection for connection in _seen(request, node) if home_of(connection) == name]
+    return await reply_connections(request, node, found)
 
 
 @_connections
 async def of_user(request: web.Request, node: Managed) -> web.StreamResponse:
     """The connections of a user."""
-    return await _reply_connections(request, node, _of_user(request, node))
+    return await reply_connections(request, node, _of_user(request, node))
 
 
 @described(query=OpenedQuery, gives=ConnectionShape)
 def connection(request: web.Request, node: Managed) -> web.StreamResponse:
     """One connection."""
     found = _named(request, node)
-    check_visible(request, _user_of(found))
+    check_visible(request, owner_of(found))
     return reply_one(request, connection_facts(node, found, asked(request, node), is_alone=True))
 
 
 def close_connection(request: web.Request, node: Managed) -> web.StreamResponse:
     """Disconnect a client; the header `x-reason` says why."""
     found = _named(request, node)
-    check_owner(request, _user_of(found))
-    _close(request, found)
+    check_owner(request, owner_of(found))
+    close(request, found)
     return done()
 
 
@@ -86,7 +97,7 @@ def close_connections(request: web.Request, node: Managed) -> web.StreamResponse
     """Disconnect a user; the header `x-reason` says why."""
     check_owner(request, request.match_info["user"])
     for found in _of_user(request, node):
-        _close(request, found)
+        close(request, found)
     return done()
 
 
@@ -100,7 +111,7 @@ async def channels(request: web.Request, node: Managed) -> web.StreamResponse:
 async def channels_of_vhost(request: web.Request, node: Managed) -> web.StreamResponse:
     """The channels in a virtual host."""
     name = vhost_of(request, node).name
-    found = [connection for connection in _seen(request, node) if _vhost_of(connection) == name]
+    found = [connection for connection in _seen(request, node) if home_of(connection) == name]
     return await _reply_channels(request, node, _channels_of(found), is_paged=True)
 
 
@@ -108,7 +119,7 @@ async def channels_of_vhost(request: web.Request, node: Managed) -> web.StreamRe
 async def channels_of_connection(request: web.Request, node: Managed) -> web.StreamResponse:
     """The channels of a connection."""
     found = _named(request, node)
-    check_visible(request, _user_of(found))
+    check_visible(request, owner_of(found))
     return await _reply_channels(request, node, _channels_of([found]))
 
 
@@ -116,9 +127,9 @@ async def channels_of_connection(request: web.Request, node: Managed) -> web.Str
 def channel(request: web.Request, node: Managed) -> web.StreamResponse:
     """One channel, with its consumers."""
     name = request.match_info["channel"]
-    for opened in _channels_of(node.server.connections):
+    for opened in _channels_of(connections_of(node)):
         if channel_name(*opened) == name:
-            check_visible(request, _user_of(opened[0]))
+            check_visible(request, owner_of(opened[0]))
             return reply_one(request, channel_facts(node, opened, asked(request, node), is_alone=True))
     raise missing()
 
@@ -130,44 +141,61 @@ async def consumers(request: web.Request, node: Managed) -> web.StreamResponse:
         vhosts = {vhost_of(request, node).name}
     else:
         vhosts = set(visible_vhosts(node, user_of(request)))
-    listing: Listing[Consuming] = Listing(
+    seen = [connection for connection in _seen(request, node) if home_of(connection) in vhosts]
+    found = [one for opened in _channels_of(seen) for one in consumers_of(opened)]
+    reading = subscribing_on(one for one in seen if isinstance(one, StreamConnection))
+    listing: Listing[Callable[[], Facts]] = Listing(
         records=[
-            consuming
-            for opened in _channels_of(_seen(request, node))
-            if _vhost_of(opened[0]) in vhosts
-            for consuming in consumers_of(opened)
+            *(partial(consumer_facts, node, one) for one in found),
+            *(partial(subscriber_facts, node, one) for one in reading),
         ],
-        view=partial(consumer_facts, node),
-        columns={"consumer_tag": lambda consuming: consuming[2].tag},
+        view=lambda facts: facts(),
+        columns={},
         sorts=(),
     )
     return await reply_list(request, listing)
 
 
-async def _reply_connections(
-    request: web.Request, node: Managed, found: Iterable[Connection]
+async def reply_connections(
+    request: web.Request, node: Managed, found: Iterable[Connected]
 ) -> web.StreamResponse:
+    """The list of `found`."""
     wanted = asked(request, node)
 
-    def view(connection: Connection) -> Facts:
+    def view(connection: Connected) -> Facts:
         return connection_facts(node, connection, wanted, is_alone=False)
 
-    listing: Listing[Connection] = Listing(
+    listing: Listing[Connected] = Listing(
         records=found,
         view=view,
         columns={
-            "vhost": _vhost_of,
+            "vhost": home_of,
             "name": lambda connection: connection.peer.name,
-            "user": _user_of,
+            "user": owner_of,
             "recv_oct": lambda connection: connection.octets_received,
             "send_oct": lambda connection: connection.outbox.total,
-            "channels": lambda connection: len(connection.channels),
+            "channels": lambda connection: sum(1 for _ in _channels_of([connection])),
             "connected_at": lambda connection: connection.connected_at,
             "peer_host": lambda connection: connection.peer.host,
         },
         is_paged=True,
     )
     return await reply_list(request, listing)
+
+
+def seen_of(request: web.Request, found: Sequence[C]) -> list[C]:
+    """Those of `found` that the user may see."""
+    user: User = user_of(request)
+    return list(found) if is_monitor(user) else [one for one in found if owner_of(one) == user.name]
+
+
+def close(request: web.Request, connection: Connected) -> None:
+    """Disconnect a client, with the reason that `request` gives."""
+    reason = request.headers.get("x-reason") or _CLOSED
+    if isinstance(connection, StreamConnection):
+        connection.dismiss(reason)
+    else:
+        connection.close(ConnectionForced(reason))
 
 
 async def _reply_channels(
@@ -182,9 +210,9 @@ async def _reply_channels(
         records=found,
         view=view,
         columns={
-            "vhost": lambda opened: _vhost_of(opened[0]),
+            "vhost": lambda opened: home_of(opened[0]),
             "name": lambda opened: channel_name(*opened),
-            "user": lambda opened: _user_of(opened[0]),
+            "user": lambda opened: owner_of(opened[0]),
             "number": lambda opened: opened[1].number,
             "messages_unacknowledged": lambda opened: opened[1].subscriber.unacked.count,
         },
@@ -193,41 +221,26 @@ async def _reply_channels(
     return await reply_list(request, listing)
 
 
-def _seen(request: web.Request, node: Managed) -> Iterator[Connection]:
+def _seen(request: web.Request, node: Managed) -> list[Connected]:
     """The connections that the user may see."""
-    user: User = user_of(request)
-    sees_all = is_monitor(user)
-    return (found for found in list(node.server.connections) if sees_all or _user_of(found) == user.name)
+    return seen_of(request, connections_of(node))
 
 
-def _of_user(request: web.Request, node: Managed) -> list[Connection]:
+def _of_user(request: web.Request, node: Managed) -> list[Connected]:
     """The connections of the user that the path names, as far as who asks may see them."""
     name = request.match_info["user"]
     check_visible(request, name)
-    return [found for found in node.server.connections if _user_of(found) == name]
+    return [found for found in connections_of(node) if owner_of(found) == name]
 
 
-def _channels_of(connections: Iterable[Connection]) -> Iterator[Opened]:
-    return ((found, channel) for found in connections for channel in list(found.channels.values()))
+def _channels_of(connections: Iterable[Connected]) -> Iterator[Opened]:
+    amqp = (found for found in connections if not isinstance(found, StreamConnection))
+    return ((found, channel) for found in amqp for channel in list(found.channels.values()))
 
 
-def _named(request: web.Request, node: Managed) -> Connection:
+def _named(request: web.Request, node: Managed) -> Connected:
     name = request.match_info["connection"]
-    for found in node.server.connections:
+    for found in connections_of(node):
         if found.peer.name == name:
             return found
     raise missing()
-
-
-def _close(request: web.Request, connection: Connection) -> None:
-    connection.close(ConnectionForced(request.headers.get("x-reason") or _CLOSED))
-
-
-def _user_of(connection: Connection) -> str:
-    assert connection.login is not None
-    return connection.login.user
-
-
-def _vhost_of(connection: Connection) -> str:
-    assert connection.domain is not None
-    return connection.domain.vhost.name

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from aiohttp import web
 
+from warren.management.api.peek import channels_of
 from warren.management.auth import login_vhosts, user_of
 from warren.management.describing import OneQuery, PageQuery, described, meant, paged
 from warren.management.listing import Facts, Listing, reply_list, reply_one
@@ -12,7 +13,13 @@ from warren.management.managed import Managed
 from warren.management.orders import Named
 from warren.management.proposing import vhost_of
 from warren.management.replies import missing
-from warren.management.views.consumers import Consuming, consumers_of
+from warren.management.views.connections import stream_connections
+from warren.management.views.consumers import (
+    consumer_facts,
+    consumers_of,
+    subscriber_facts,
+    subscribing_on,
+)
 from warren.management.views.queue_columns import EXACT, FIELDS, queue_columns
 from warren.management.views.queues import (
     QueueShape,
@@ -93,12 +100,13 @@ class _View:
         return declared_facts(node, named, has_totals=self._has_totals)
 
 
-def _consumers_of(node: Managed, live: LocalQueue) -> list[Consuming]:
-    """Who consumes from `live`, with the channels: a queue does not know them."""
-    return [
-        consuming
-        for connection in node.server.connections
-        for channel in connection.channels.values()
-        for consuming in consumers_of((connection, channel))
+def _consumers_of(node: Managed, live: LocalQueue) -> list[Facts]:
+    """Who consumes from `live`: a queue does not know the connections."""
+    found = [
+        consumer_facts(node, consuming)
+        for opened in channels_of(node, live)
+        for consuming in consumers_of(opened)
         if consuming[2].queue is live
     ]
+    subscribing = subscribing_on(stream_connections(node))
+    return found + [subscriber_facts(node, one) for one in subscribing if one[1].stream is live]

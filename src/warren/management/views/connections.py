@@ -1,6 +1,7 @@
-"""A connection as RabbitMQ shows it."""
+"""A connection as RabbitMQ shows it, of AMQP or of the stream protocol."""
 
-from typing import TypedDict
+from collections.abc import Mapping
+from typing import TypeAlias, TypedDict
 
 from warren.management.describing import Table, shape
 from warren.management.listing import Facts
@@ -9,6 +10,11 @@ from warren.management.samples import CONNECTION_COLUMNS, connection_row, series
 from warren.management.views.stats import GARBAGE_COLLECTION, Asked, counted, no_reductions, with_rates
 from warren.metadata.definitions import json_value
 from warren.session.connection import Connection
+from warren.session.streaming.connection import StreamConnection
+from warren.wire.table import Value
+
+# One of any protocol.
+Connected: TypeAlias = Connection | StreamConnection
 
 
 class _Fields(TypedDict):
@@ -51,21 +57,38 @@ ConnectionShape = shape(
 )
 
 
-def connection_facts(node: Managed, connection: Connection, asked: Asked, *, is_alone: bool) -> Facts:
+def connections_of(node: Managed) -> list[Connected]:
+    """Every connection, those of AMQP first."""
+    return [*node.server.connections, *stream_connections(node)]
+
+
+def stream_connections(node: Managed) -> list[StreamConnection]:
+    """Those of the stream protocol."""
+    return [guest for guest in node.server.guests if isinstance(guest, StreamConnection)]
+
+
+def owner_of(connection: Connected) -> str:
+    """Whose it is."""
+    if isinstance(connection, StreamConnection):
+        return connection.user
+    assert connection.login is not None
+    return connection.login.user
+
+
+def vhost_of(connection: Connected) -> str:
+    """The virtual host that it is to."""
+    if isinstance(connection, StreamConnection):
+        return connection.vhost
+    assert connection.domain is not None
+    return connection.domain.vhost.name
+
+
+def connection_facts(node: Managed, connection: Connected, asked: Asked, *, is_alone: bool) -> Facts:
     """What is shown of it; RabbitMQ writes what is not there in another way for one than in a list."""
-    peer, login, domain = connection.peer, connection.login, connection.domain
-    assert login is not None
-    assert domain is not None
+    peer = connection.peer
     nothing = "" if is_alone else None
-    properties = json_value(login.client_properties)
-    name = login.client_properties.get("connection_name")
     facts: Facts = {
-        "auth_mechanism": login.mechanism,
-        "channel_max": login.channels_max,
-        "channels": len(connection.channels),
-        "client_properties": properties,
         "connected_at": connection.connected_at,
-        "frame_max": connection.outbox.frame_size_max,
         "garbage_collection": GARBAGE_COLLECTION,
         "host": peer.server_host,
         "name": peer.name,
@@ -76,7 +99,6 @@ def connection_facts(node: Managed, connection: Connection, asked: Asked, *, is_
         "peer_host": peer.host,
         "peer_port": peer.port,
         "port": peer.server_port,
-        "protocol": "AMQP 0-9-1",
         "recv_cnt": connection.read_count,
         **no_reductions(asked.data_rates),
         "send_cnt": connection.write_count,
@@ -86,14 +108,53 @@ def connection_facts(node: Managed, connection: Connection, asked: Asked, *, is_
         "ssl_hash": nothing,
         "ssl_key_exchange": nothing,
         "ssl_protocol": peer.tls_protocol or nothing,
-        "state": connection.condition(asked.now),
-        "timeout": login.heartbeat_s,
-        "type": "network",
-        "user": login.user,
-        "user_who_performed_action": login.user,
-        "vhost": domain.vhost.name,
+        "user": owner_of(connection),
+        "user_who_performed_action": owner_of(connection),
+        "vhost": vhost_of(connection),
     }
-    if isinstance(name, str):
-        facts["user_provided_name"] = name
+    if isinstance(connection, StreamConnection):
+        facts |= _of_streams(connection)
+    else:
+        facts |= _of_amqp(connection, asked.now)
     past = series_of(connection), asked.time
     return facts | with_rates(CONNECTION_COLUMNS, connection_row(connection), past, asked.data_rates)
+
+
+def _of_amqp(connection: Connection, now: int) -> Facts:
+    login = connection.login
+    assert login is not None
+    return {
+        "auth_mechanism": login.mechanism,
+        "channel_max": login.channels_max,
+        "channels": len(connection.channels),
+        "frame_max": connection.outbox.frame_size_max,
+        "protocol": "AMQP 0-9-1",
+        "state": connection.condition(now),
+        "timeout": login.heartbeat_s,
+        "type": "network",
+        **_said(login.client_properties),
+    }
+
+
+def _of_streams(connection: StreamConnection) -> Facts:
+    """It has no channels, and RabbitMQ says nothing of its type."""
+    greeting = connection.greeting
+    return {
+        "auth_mechanism": greeting.mechanism,
+        "channel_max": 0,
+        "channels": 0,
+        "frame_max": greeting.frame_size_max,
+        "protocol": "stream",
+        "state": connection.condition(),
+        "timeout": greeting.heartbeat_s,
+        **_said(greeting.client_properties),
+    }
+
+
+def _said(properties: Mapping[str, Value]) -> Facts:
+    """What the client says of itself, the name that it gives the connection among that."""
+    said: Facts = {"client_properties": json_value(dict(properties))}
+    name = properties.get("connection_name")
+    if isinstance(name, str):
+        said["user_provided_name"] = name
+    return said

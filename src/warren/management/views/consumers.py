@@ -1,6 +1,6 @@
 """A consumer as RabbitMQ shows it, and the channel that it is on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias, TypedDict
 
 from warren.management.describing import Table
@@ -9,11 +9,14 @@ from warren.management.managed import Managed
 from warren.metadata.definitions import json_value
 from warren.session.channel import Channel
 from warren.session.connection import Connection
+from warren.session.streaming.connection import StreamConnection
+from warren.session.streaming.subscriptions import Subscription as StreamSubscription
 from warren.session.subscriber import Subscription
 
-# A channel with the connection that it is on; a consumer with both.
+# A channel with the connection that it is on; a consumer with both; a subscription with its connection.
 Opened: TypeAlias = tuple[Connection, Channel]
 Consuming: TypeAlias = tuple[Connection, Channel, Subscription]
+Subscribing: TypeAlias = tuple[StreamConnection, StreamSubscription]
 
 
 class _QueueName(TypedDict):
@@ -48,6 +51,14 @@ def consumers_of(opened: Opened) -> Iterator[Consuming]:
             yield connection, channel, consumer
 
 
+def subscribing_on(connections: Iterable[StreamConnection]) -> Iterator[Subscribing]:
+    """The subscriptions of `connections`."""
+    for connection in connections:
+        if connection.working is not None:
+            for subscription in connection.working.subscriptions:
+                yield connection, subscription
+
+
 def consumer_facts(node: Managed, consuming: Consuming) -> Facts:
     """What is shown of it."""
     connection, channel, consumer = consuming
@@ -72,6 +83,31 @@ def consumer_facts(node: Managed, consuming: Consuming) -> Facts:
         "exclusive": consumer.is_exclusive,
         "prefetch_count": consumer.prefetch,
         "queue": {"name": queue.name, "vhost": queue.vhost_name},
+    }
+
+
+def subscriber_facts(node: Managed, subscribing: Subscribing) -> Facts:
+    """What is shown of one that reads by the stream protocol, as RabbitMQ has it beside consumers."""
+    connection, subscription = subscribing
+    is_active = subscription.is_active
+    return {
+        "arguments": dict(subscription.properties),
+        "ack_required": False,
+        "active": is_active,
+        "activity_status": _activity(is_single=subscription.key is not None, is_active=is_active),
+        "channel_details": {
+            "connection_name": connection.peer.name,
+            "name": "",
+            "node": node.node_name,
+            "number": 0,
+            "peer_host": connection.peer.host,
+            "peer_port": connection.peer.port,
+            "user": connection.user,
+        },
+        "consumer_tag": f"stream.subid-{subscription.number}",
+        "exclusive": False,
+        "prefetch_count": 0,
+        "queue": {"name": subscription.stream.name, "vhost": subscription.stream.vhost_name},
     }
 
 

@@ -175,7 +175,7 @@ def _memory(node: Managed) -> dict[str, int]:
     used = 0 if level is None else level.octets
     server = node.server
     found = dict.fromkeys(_MEMORY, 0)
-    found["connection_other"] = len(server.connections) * _CONNECTION_SIZE
+    found["connection_other"] = server.connection_count * _CONNECTION_SIZE
     channels = server.channels_opened_count - server.channels_closed_count
     found["connection_channels"] = channels * _CHANNEL_SIZE
     found["mgmt_db"] = node.sampler.row_count * _SAMPLE_SIZE

@@ -93,7 +93,7 @@ def totals(node: Managed) -> dict[str, int]:
     vhosts = [domain.vhost for domain in server.domains.values()]
     return {
         "channels": server.channels_opened_count - server.channels_closed_count,
-        "connections": len(server.connections),
+        "connections": server.connection_count,
         "consumers": sum(vhost.consumer_count for vhost in vhosts),
         "exchanges": sum(len(vhost.router.exchanges) for vhost in vhosts),
         "queues": sum(len(vhost.queues) for vhost in vhosts),

@@ -1,6 +1,6 @@
 """A queue as RabbitMQ shows it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 from warren.management.describing import Table, shape
@@ -9,7 +9,7 @@ from warren.management.managed import Managed
 from warren.management.orders import Named
 from warren.management.samples import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.management.series import Series
-from warren.management.views.consumers import ConsumerShape, Consuming, consumer_facts
+from warren.management.views.consumers import ConsumerShape
 from warren.management.views.stats import (
     GARBAGE_COLLECTION,
     Asked,
@@ -123,10 +123,10 @@ def queue_facts(node: Managed, named: Named, asked: Asked) -> Facts:
     return facts
 
 
-def whole_queue_facts(node: Managed, named: Named, asked: Asked, consumers: Iterable[Consuming]) -> Facts:
+def whole_queue_facts(node: Managed, named: Named, asked: Asked, consumers: list[Facts]) -> Facts:
     """What is shown of it alone: with its consumers, and its owner."""
     facts = queue_facts(node, named, asked)
-    facts["consumer_details"] = [consumer_facts(node, consuming) for consuming in consumers]
+    facts["consumer_details"] = consumers
     # Details by exchange and channel: RabbitMQ has them only in its detailed rates mode.
     facts |= {"deliveries": [], "incoming": []}
     owner = named.record.owner
@@ -275,7 +275,7 @@ def _consumers(live: LocalQueue, series: Series | None, time: int) -> Facts:
     return {
         "consumer_capacity": utilisation,
         "consumer_utilisation": utilisation,
-        "consumers": len(consumers),
+        "consumers": live.consumer_count,
         "exclusive_consumer_tag": exclusive,
         "single_active_consumer_tag": active.tag if active is not None else None,
     }

@@ -5,15 +5,15 @@ from typing import Literal, NotRequired, TypedDict
 
 from warren.management.listing import Facts
 from warren.management.managed import Managed
-from warren.management.views.consumers import Consuming, user_of
+from warren.management.views.connections import stream_connections
+from warren.management.views.consumers import Consuming, Subscribing, subscribing_on, user_of
 from warren.queues.stream import StreamQueue
 from warren.session.streaming.connection import StreamConnection
 from warren.session.streaming.publishers import Publisher
 from warren.session.streaming.subscriptions import Subscription
 
-# A publisher, and a subscription, with the connection that each is on.
+# A publisher with the connection that it is on.
 Publishing = tuple[StreamConnection, Publisher]
-Subscribing = tuple[StreamConnection, Subscription]
 
 _AMQP, _STREAM = "AMQP 0-9-1", "stream"
 _NAME = "name"
@@ -125,25 +125,12 @@ class ClientsShape(TypedDict):
     sequences: list[SequenceShape]
 
 
-def stream_connections(node: Managed) -> list[StreamConnection]:
-    """The open connections of the stream protocol."""
-    return [guest for guest in list(node.server.guests) if isinstance(guest, StreamConnection)]
-
-
 def publishing_on(connections: Iterable[StreamConnection]) -> Iterator[Publishing]:
     """The publishers of `connections`."""
     for connection in connections:
         if connection.working is not None:
             for publisher in connection.working.publishers:
                 yield connection, publisher
-
-
-def subscribing_on(connections: Iterable[StreamConnection]) -> Iterator[Subscribing]:
-    """The subscriptions of `connections`."""
-    for connection in connections:
-        if connection.working is not None:
-            for subscription in connection.working.subscriptions:
-                yield connection, subscription
 
 
 class Clients:
@@ -207,7 +194,6 @@ def listed_facts(queue: StreamQueue, clients: Clients) -> Facts:
     """`queue` in a list."""
     log = queue.log
     written = [segment for segment in log.segments if segment.last_time]
-    subscribing = clients.subscribing(queue)
     return {
         "name": queue.name,
         "vhost": queue.vhost_name,
@@ -219,7 +205,7 @@ def listed_facts(queue: StreamQueue, clients: Clients) -> Facts:
         "first_time": written[0].first_time if written else None,
         "last_time": written[-1].last_time if written else None,
         "retention": retention(queue),
-        "readers": queue.consumer_count + len(subscribing),
+        "readers": queue.consumer_count,
         "lag_max": lag_max(queue, clients),
         "publishers": len(clients.publishing(queue)),
         "is_paused": queue.is_paused,

@@ -43,9 +43,10 @@ class StreamConnection:
     """The protocol of one stream client, below the waterline."""
 
     __slots__ = (
-        "_asked_at", "_closing_deadline", "_deadline", "_errand", "_greeting", "_hall", "_heartbeat",
+        "_asked_at", "_closing_deadline", "_deadline", "_errand", "_hall", "_heartbeat",
         "_is_alarmed", "_is_waiting_for_disk", "_now", "_reader", "_silence_excused", "_wake", "_work",
-        "changes", "connected_at", "has_more", "octets_received", "outbox", "peer", "state", "working",
+        "changes", "connected_at", "greeting", "has_more", "history", "octets_counted", "octets_received",
+        "outbox", "peer", "read_count", "state", "working", "write_count",
     )  # fmt: skip
 
     def __init__(self, hall: Hall, peer: Peer, wake: Wake, now: int) -> None:
@@ -56,7 +57,10 @@ class StreamConnection:
         # As in session.connection.Connection.
         self.changes = 0
         self.has_more = False
-        self.octets_received = 0
+        self.octets_received = self.read_count = self.write_count = 0
+        # What of them, and of what was sent, is counted for the virtual host; and samples of both.
+        self.octets_counted = (0, 0)
+        self.history: object = None
         # What it does, once it is open.
         self.working: Working | None = None
         self._hall = hall
@@ -64,7 +68,7 @@ class StreamConnection:
         self._now = now
         self._work = 0
         self._reader = StreamFrameReader(limits.STREAM_FRAME_SIZE_HANDSHAKE)
-        self._greeting = Greeting(hall.server.gate, peer, hall.settings)
+        self.greeting = Greeting(hall.server.gate, peer, hall.settings)
         self._deadline = now + hall.settings.timeout_ms
         self._closing_deadline: int | None = None
         # A command that waits for an answer of ours, and since when.
@@ -109,6 +113,7 @@ class StreamConnection:
     def receive(self, data: bytes, now: int, work: int = _WORK_MAX) -> None:
         """Obey the octets of one read; raises nothing. See `has_more`."""
         self.octets_received += len(data)
+        self.read_count += 1
         self._now = now
         if self.state is State.FINISHED:
             return
@@ -125,6 +130,7 @@ class StreamConnection:
 
     def take_output(self) -> list[Buffer]:
         """What is to be written now, in order."""
+        self.write_count += 1
         return self.outbox.take()
 
     def pause_output(self) -> None:
@@ -193,7 +199,16 @@ class StreamConnection:
     @property
     def vhost(self) -> str:
         """The name of the virtual host that it works in."""
-        return self._greeting.vhost
+        return self.greeting.vhost
+
+    def condition(self) -> str:
+        """Its state, as RabbitMQ's management API names it."""
+        if self.is_open and self.working is not None and len(self.working.publishers):
+            if self._is_alarmed:
+                return "blocked"
+            if self._is_waiting_for_disk:
+                return "flow"
+        return self.state.value
 
     def dismiss(self, reason: str) -> None:
         """Ask it to go: an operator, a limit or a shutdown wants it."""
@@ -264,12 +279,12 @@ class StreamConnection:
         if self.working is not None:
             await self.working.obey(command, correlation)
             return
-        answer = await self._greeting.handle(command, correlation)
+        answer = await self.greeting.handle(command, correlation)
         if answer:
             self.outbox.raw(answer)
-        if self._greeting.phase is Phase.REFUSED:
+        if self.greeting.phase is Phase.REFUSED:
             self._finish()
-        elif self._greeting.phase is Phase.DONE:
+        elif self.greeting.phase is Phase.DONE:
             self._open()
 
     def _step(self) -> None:
@@ -304,7 +319,7 @@ class StreamConnection:
 
     def _open(self) -> None:
         """The handshake is complete."""
-        greeting = self._greeting
+        greeting = self.greeting
         domain = self._hall.server.domains.get(greeting.vhost)
         assert greeting.account is not None
         if domain is None:

@@ -44,6 +44,7 @@ class Subscriptions:
         """Make the subscription of `command`, whose number is free; it gets messages from `begin` on."""
         subscription = Subscription(command, stream, self._hall, self._outbox)
         self._subscriptions[command.subscription] = subscription
+        stream.count_reader(1)
 
     def begin(self, subscription: "Subscription", key: GroupKey | None, partition: int) -> None:
         """Let it have messages, now or when it is the active one of the group `key`."""
@@ -98,6 +99,7 @@ class Subscriptions:
 
     def _leave(self, subscription: "Subscription") -> None:
         subscription.stop()
+        subscription.stream.count_reader(-1)
         if subscription.key is not None:
             self._hall.groups.leave(subscription.key, subscription)
 

@@ -1,0 +1,97 @@
+"""Publishers and consumers of the stream protocol as RabbitMQ's stream management shows them."""
+
+from typing import TypedDict
+
+from warren.management.describing import Table
+from warren.management.listing import Facts
+from warren.management.managed import Managed
+from warren.management.views.consumers import Subscribing
+from warren.management.views.streams import Publishing, lag_of
+from warren.queues.stream import StreamQueue
+from warren.session.streaming.connection import StreamConnection
+
+
+class ConnectionDetailsShape(TypedDict):
+    """The connection that somebody is on."""
+
+    name: str
+    node: str
+    peer_host: str
+    peer_port: int
+    user: str
+
+
+class StreamNameShape(TypedDict):
+    """A stream."""
+
+    name: str
+    vhost: str
+
+
+class StreamPublisherShape(TypedDict, total=False):
+    """Who publishes to a stream; with a reference, nothing twice."""
+
+    connection_details: ConnectionDetailsShape
+    queue: StreamNameShape
+    publisher_id: int
+    reference: str
+    published: int
+    confirmed: int
+    errored: int
+
+
+class StreamConsumerShape(TypedDict, total=False):
+    """Who reads a stream: `offset` is the last that was sent, 0 before there was one."""
+
+    connection_details: ConnectionDetailsShape
+    queue: StreamNameShape
+    subscription_id: int
+    credits: int
+    consumed: int
+    offset: int
+    offset_lag: int
+    properties: Table
+
+
+def publisher_facts(node: Managed, publishing: Publishing) -> Facts:
+    """What is shown of it."""
+    connection, publisher = publishing
+    confirming = publisher.confirming
+    return {
+        "connection_details": _details(node, connection),
+        "queue": _name(publisher.stream),
+        "publisher_id": publisher.number,
+        "reference": publisher.reference,
+        "published": confirming.published_count,
+        "confirmed": confirming.confirmed_count,
+        "errored": confirming.failed_count,
+    }
+
+
+def subscription_facts(node: Managed, subscribing: Subscribing) -> Facts:
+    """What is shown of it."""
+    connection, subscription = subscribing
+    return {
+        "connection_details": _details(node, connection),
+        "queue": _name(subscription.stream),
+        "subscription_id": subscription.number,
+        "credits": subscription.credit,
+        "consumed": subscription.delivered_count,
+        "offset": max(subscription.next - 1, 0) if subscription.delivered_count else 0,
+        "offset_lag": lag_of(subscription.stream, subscription.next) if subscription.is_active else 0,
+        "properties": dict(subscription.properties),
+    }
+
+
+def _name(queue: StreamQueue) -> Facts:
+    return {"name": queue.name, "vhost": queue.vhost_name}
+
+
+def _details(node: Managed, connection: StreamConnection) -> Facts:
+    return {
+        "name": connection.peer.name,
+        "node": node.node_name,
+        "peer_host": connection.peer.host,
+        "peer_port": connection.peer.port,
+        "user": connection.user,
+    }
