@@ -7,6 +7,7 @@ other could take for ever, and has so much time for each name and for all.
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import thread_time
 from typing import Protocol
 
@@ -101,14 +102,17 @@ class Bounded:
         found: list[bool] = []
         for at in range(0, len(names), _TIMED):
             start = thread_time()
-            timeout = self._left / _TIMED
             for name in names[at : at + _TIMED]:
-                try:
-                    found.append(self._pattern.search(name, timeout=timeout) is not None)
-                except TimeoutError:
-                    raise PatternError from None
+                found.append(self._is_in(name))
             spent = thread_time() - start
             self._left = min(PATTERN_TIME_S, self._left + _TIMED * PATTERN_NAME_S - spent)
             if self._left <= 0:
                 raise PatternError
         return found
+
+    def _is_in(self, name: str) -> bool:
+        """Whether it is found in `name`; who is interrupted for a moment has a second try."""
+        for share in (_TIMED, 1):
+            with suppress(TimeoutError):
+                return self._pattern.search(name, timeout=self._left / share) is not None
+        raise PatternError
