@@ -349,7 +349,9 @@ def test_a_crash_while_a_lease_is_granted_leaves_it_whole_or_not_at_all(tmp_path
     for turn in range(3):
         with broker("--data-dir", str(tmp_path)) as node:
             work = Work(node, "orders")
+            work.channel.tx_select()
             bodies = work.numbers(1_000, first=turn * 1_000)
+            work.channel.tx_commit()
             asking = threading.Thread(target=ask, args=(work, f"turn {turn}"))
             asking.start()
             time.sleep(turn * 0.02)
