@@ -539,6 +539,8 @@ DEAD_LETTERS_PER_QUEUE_MAX = 1_000
 LOG_WAITING_MAX = 10_000
 # How long the end of the process waits for whoever takes the log.
 LOG_STOP_S_MAX = 2
+# Letters of the name that a client gives itself, in a line of the log: more of 8 KiB says nobody anything.
+TOLD_NAME_LENGTH_MAX = 256
 
 # --- command line -------------------------------------------------------------------------------
 # Octets of an answer that the command line takes into its memory: definitions of a hundred thousand queues.

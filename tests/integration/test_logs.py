@@ -1,6 +1,7 @@
 """The log of a started broker: who takes it, what is in it, and what is never in it."""
 
 import json
+import re
 import signal
 import socket
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 import pika
 import pika.exceptions
 import pytest
+from tests import rabbitmq
+from tests.conformance.peer import Peer
 from tests.integration.api import Client
 from tests.integration.process import Broker, broker, refusal
 
@@ -48,9 +51,11 @@ def test_json_has_rabbitmqs_fields_and_what_is_known_as_data(tmp_path: Path) -> 
         assert node.stop() == 0
     found = [json.loads(line) for line in (tmp_path / "warren.log").read_text().splitlines()]
     assert all({"time", "level", "domain", "msg"} <= set(entry) for entry in found)
-    [accepted] = [entry for entry in found if entry["domain"] == "warren.connection"]
+    accepted, opened, left = [entry for entry in found if entry["domain"] == "warren.connection"]
     assert accepted["peer_host"] == "127.0.0.1"
     assert accepted["connection"].startswith("127.0.0.1:")
+    assert (opened["user"], opened["vhost"]) == ("guest", "/")
+    assert accepted["pid"] == opened["pid"] == left["pid"]
     [created] = [entry for entry in found if entry.get("event") == "user.created"]
     assert (created["user"], created["result"], created["facts"]) == ("guest", "done", {"name": "carol"})
     # The file wants more than standard error, which goes on as it was.
@@ -71,6 +76,83 @@ def test_a_file_that_was_renamed_is_opened_anew(tmp_path: Path) -> None:
         assert node.stop() == 0
     assert "accepting AMQP connection" in log.read_text()
     assert "ready" in (tmp_path / "warren.log.1").read_text()
+
+
+def _drop(port: int, octets: bytes) -> None:
+    """Say `octets`, wait for an answer or the end, and go without a word."""
+    with socket.create_connection(("127.0.0.1", port), timeout=HEARD_S) as client:
+        client.sendall(octets)
+        if len(octets) >= 8:
+            client.recv(1)
+
+
+def _come_and_go(port: int) -> None:
+    """What clients do, and what they do wrong."""
+
+    def connected(**more: object) -> pika.BlockingConnection:
+        name = {"connection_name": "named"}
+        return pika.BlockingConnection(
+            pika.ConnectionParameters("127.0.0.1", port, heartbeat=0, client_properties=name, **more)
+        )
+
+    connected().close()
+    with connected() as connection:
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+            connection.channel().queue_declare("missing", passive=True)
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+            connection.channel().queue_declare("amq.mine")
+    for wrong in ({"credentials": pika.PlainCredentials("guest", MARKER)}, {"virtual_host": "nowhere"}):
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            connected(**wrong)
+    peer = Peer("127.0.0.1", port)
+    peer.handshake("guest", "guest", "/")
+    peer.send_method(1, "channel.open")
+    peer.send_method(1, "channel.open")
+    peer.expect_method(0, "connection.close")
+    peer.send_method(0, "connection.close-ok")
+    assert peer.wait_closed(HEARD_S)
+    peer.disconnect()
+    _drop(port, b"AMQP\0\0\x09\x01")
+    _drop(port, b"GET / HT")
+    _drop(port, b"")
+
+
+def _said(log: str) -> list[str]:
+    """The lines about connections and channels, without what differs by nature."""
+    whole = re.sub(r":\n[^\n]*?\[\w+\] <[^>]*> *", ": ", log)
+    lines = []
+    for line in whole.splitlines():
+        found = re.match(r"\S+ \S+ \[(\w+)\] <[^>]*> (.*)", line)
+        if found and re.search(r"(?i)connection <|login refused", found[2]):
+            line = re.sub(r"connection <[^>]+>", "connection PID", f"{found[1]} {found[2]}")
+            lines.append(re.sub(r"127\.0\.0\.1:\d+", "HOST", line))
+    # Before the first that speaks, somebody only looked whether the port is open.
+    return lines[next(at for at, line in enumerate(lines) if line.startswith("info")) :]
+
+
+@pytest.mark.rabbitmq
+@pytest.mark.skipif(not rabbitmq.is_installed(), reason="rabbitmq-server is not installed")
+def test_the_lines_about_clients_are_rabbitmqs(tmp_path: Path) -> None:
+    config = tmp_path / "warren.conf"
+    config.write_text("log.default.level = debug\n")
+    with broker(config=config) as node:
+        _come_and_go(node.port)
+        node.stop()
+        ours = _said("".join(node.lines))
+    (tmp_path / "theirs").mkdir()
+    theirs = rabbitmq.RabbitMQ(
+        tmp_path / "theirs", listen="127.0.0.1", settings="log.file.level = debug\n", plugins=()
+    )
+    try:
+        theirs.start()
+        _come_and_go(theirs.port)
+        theirs.stop()
+        log = max((tmp_path / "theirs" / "log").glob("*.log"), key=lambda path: path.stat().st_size)
+        expected = _said(log.read_text())
+    finally:
+        theirs.stop()
+        theirs.remove()
+    assert ours == expected
 
 
 def test_lines_are_published_by_their_level_and_none_about_themselves(tmp_path: Path) -> None:

@@ -245,8 +245,6 @@ class Node:
             await asyncio.sleep(_LEAVING_S)
 
     def _connect(self, peer: Peer, wake: Wake, now: int) -> Connection:
-        fields = {"fields": {"connection": peer.name, "peer_host": peer.host, "peer_port": peer.port}}
-        logging.getLogger("warren.connection").info("accepting AMQP connection %s", peer.name, extra=fields)
         return Connection(self.broker.server, peer, wake, now)
 
     def _connect_stream(self, peer: Peer, wake: Wake, now: int) -> StreamConnection:

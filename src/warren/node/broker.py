@@ -3,7 +3,7 @@
 import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from warren.access.authenticate import Source
@@ -89,7 +89,7 @@ class Broker:
                 random_octets=random_octets,
                 later=self._turns.later,
                 report=_report,
-                client_failed=_client_failed,
+                log=_log,
                 node_name=name,
             ),
         )
@@ -260,6 +260,7 @@ def _report(text: str) -> None:
     logger.error("%s", text, exc_info=sys.exc_info()[0] is not None)
 
 
-def _client_failed(category: str, text: str) -> None:
-    """What a client did wrong, as RabbitMQ logs it."""
-    logging.getLogger(f"warren.{category}").error("%s", text)
+def _log(category: str, level: str, text: str, fields: Mapping[str, object]) -> None:
+    """What became of a client, as RabbitMQ logs it."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    logging.getLogger(f"warren.{category}").log(number, "%s", text, extra={"fields": fields})

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 
 from warren.model.message import BODY_END, Message
-from warren.node.log_lines import level_name
+from warren.node.log_lines import Json, level_name
 from warren.vhost.errand import Later
 from warren.vhost.feed import Feed
 from warren.vhost.vhost import VirtualHost
@@ -16,7 +16,7 @@ from warren.wire.properties import BasicProperties
 
 EXCHANGE = "amq.rabbitmq.log"
 
-_CONTENT_TYPE = "text/plain"
+_TEXT, _JSON = "text/plain", "application/json"
 
 
 class ExchangeLog(logging.Handler):
@@ -41,9 +41,8 @@ class ExchangeLog(logging.Handler):
             return
 
         def make(now: int) -> Message:
-            properties = BasicProperties(
-                content_type=_CONTENT_TYPE, timestamp=int(created), headers=self._headers
-            )
+            kind = _JSON if isinstance(self.formatter, Json) else _TEXT
+            properties = BasicProperties(content_type=kind, timestamp=int(created), headers=self._headers)
             return self._feed.composed(level, properties, f"{line}\n".encode() + BODY_END, now)
 
         self._feed.add(make)

@@ -18,11 +18,11 @@ from warren.errors import (
     InternalError,
     UnexpectedFrame,
 )
+from warren.session import telling
 from warren.session.channel import Channel
 from warren.session.closing import close_text
 from warren.session.domain import Domain, Login
 from warren.session.entrance import Entrance
-from warren.session.failures import connection_failed
 from warren.session.handshake import Handshake
 from warren.session.heartbeat import HEARTBEAT_FRAME, Heartbeat, Pulse, check_heartbeat
 from warren.session.opening import open_channel
@@ -38,6 +38,7 @@ from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
 from warren.wire.erlang import frame_octets
 from warren.wire.frames import HEARTBEAT, METHOD, FrameReader
+from warren.wire.method import index_of
 from warren.wire.methods import decode_method
 
 _WORK_MAX = limits.WORK_PER_TURN_MAX
@@ -229,12 +230,12 @@ class Connection:
         if self._entrance is not None:
             due = self._entrance.deadline()
             if due is not None and now >= due:
+                telling.hung(self, self._entrance.handshake)
                 self._finish()
-        elif self._closing_deadline is not None:
-            if now >= self._closing_deadline:
-                self._finish()
-        else:
+        elif self._closing_deadline is None:
             self._expire_open(now)
+        elif now >= self._closing_deadline:
+            self._finish()
 
     def close(self, error: AmqpError) -> None:
         """The broker ends the connection: shutdown, an operator, a limit, or a secret that was refused."""
@@ -317,6 +318,7 @@ class Connection:
     def _end(self) -> None:
         """Nobody hears of it any more."""
         self._is_lost = False
+        telling.vanished(self, self._entrance)
         self._release(b"")
         self._finish()
 
@@ -324,8 +326,11 @@ class Connection:
         """Octets before the connection is open, or after it began to close."""
         entrance = self._entrance
         if entrance is not None and self.state is State.HANDSHAKE and not self._is_deaf:
+            if not entrance.greeting:
+                telling.accepted(self)
             behind = entrance.greet(data)
             if behind is None:
+                telling.strange(self, entrance.greeting)
                 self._finish()
                 self._is_deaf = True
                 return
@@ -442,7 +447,7 @@ class Connection:
 
     def _open_channel(self, reader: FrameReader) -> Channel:
         """The first frame for a channel number: it must be channel.open."""
-        index = _index_of(reader) if reader.kind == _METHOD else 0
+        index = index_of(reader.payload()) if reader.kind == _METHOD else 0
         if index != _CHANNEL_OPEN:
             raise ChannelNumberError("expected 'channel.open'", method_index=index)
         decode_method(reader.payload())
@@ -484,12 +489,13 @@ class Connection:
         self._is_leaving_soon = False
         self.state = State.CLOSING
         self._closing_deadline = self._now + limits.CLOSING_MS
+        telling.left(self)
         self._release(_CLOSE_OK)
 
     def _obey_closing(self, reader: FrameReader) -> None:
         if reader.kind != _METHOD or reader.channel:
             return
-        index = _index_of(reader)
+        index = index_of(reader.payload())
         if index == methods.ConnectionCloseOk.index:
             self._finish()
         elif index == methods.ConnectionClose.index and not self._is_leaving:
@@ -510,7 +516,7 @@ class Connection:
             if pulse is Pulse.SEND:
                 self.outbox.raw(HEARTBEAT_FRAME)
             elif pulse is Pulse.DEAD:
-                self.server.report(f"missed heartbeats from connection {self.peer.name}")
+                telling.silent(self)
                 self._release(b"")
                 self._finish()
                 return
@@ -522,10 +528,7 @@ class Connection:
     def _time_out(self, channel: Channel, now: int) -> None:
         """Cancel the consumers of `channel` that hold a delivery too long, and no other."""
         for consumer in channel.subscriber.time_out(now, self.server.settings.consumer_timeout_ms):
-            self.server.report(
-                f"consumer '{consumer.tag}' on channel {channel.number} of connection {self.peer.name} "
-                "held a delivery for too long: cancelled"
-            )
+            telling.held_too_long(self, channel.number, consumer.tag)
 
     def guard(self, action: Callable[[], None]) -> None:
         """Run what came from no frame, with the same end for its exceptions."""
@@ -543,11 +546,14 @@ class Connection:
         if self.state in (State.CLOSING, State.FINISHED):
             self._is_deaf = True
             return
-        if self._entrance is not None and not self._entrance.refuse(error, self._now):
-            self._is_deaf = True
-            return
-        self._entrance = None
-        connection_failed(self, error)
+        if self._entrance is None:
+            telling.failed(self, error, self._reader.channel)
+        else:
+            telling.refused(self, self._entrance.handshake, error)
+            if not self._entrance.refuse(error, self._now):
+                self._is_deaf = True
+                return
+            self._entrance = None
         self._release(b"")
         index = error.method_index or 0
         close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
@@ -592,8 +598,3 @@ class Connection:
         self._timeout_check = None
         self._closing_deadline = None
         self.state = State.FINISHED
-
-
-def _index_of(reader: FrameReader) -> int:
-    """Class and method id of the method frame under the cursor; 0 if it is too short to have them."""
-    return int.from_bytes(reader.payload()[:4], "big") if reader.size >= 4 else 0

@@ -19,7 +19,7 @@ from warren.wire.methods import decode_method
 class Entrance:
     """What a connection does before it is open."""
 
-    __slots__ = ("_asked_at", "_greeting", "_later", "_negotiation", "_outbox", "_resume", "handshake")
+    __slots__ = ("_asked_at", "_later", "_negotiation", "_outbox", "_resume", "greeting", "handshake")
 
     def __init__(
         self, handshake: Handshake, outbox: Outbox, later: Later, resume: Callable[[int], None]
@@ -29,7 +29,8 @@ class Entrance:
         self._outbox = outbox
         self._later = later
         self._resume = resume
-        self._greeting = b""
+        # What came of the protocol header.
+        self.greeting = b""
         self._negotiation: Coroutine[Pending, None, None] | None = None
         self._asked_at = 0
 
@@ -49,13 +50,13 @@ class Entrance:
 
     def greet(self, data: bytes) -> bytes | None:
         """Take the protocol header; what lies behind it, or None when the peer is sent away."""
-        needed = PROTOCOL_HEADER_SIZE - len(self._greeting)
+        needed = PROTOCOL_HEADER_SIZE - len(self.greeting)
         if not needed:
             return data
-        self._greeting += data[:needed]
-        if len(self._greeting) < PROTOCOL_HEADER_SIZE:
+        self.greeting += data[:needed]
+        if len(self.greeting) < PROTOCOL_HEADER_SIZE:
             return b""
-        answer = self.handshake.receive_header(self._greeting)
+        answer = self.handshake.receive_header(self.greeting)
         if not answer:
             self._outbox.raw(PROTOCOL_HEADER)
             return None

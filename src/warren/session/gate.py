@@ -89,7 +89,8 @@ class Gate:
             if protocol == _AMQP and isinstance(error, LoginRefused):
                 text = f"user '{error.user}' - invalid credentials"
                 self._counts().announcer.authenticated(error.user, mechanism, peer, error=text)
-            self._report(f"{mechanism} login refused for {peer.name}: {error.name.lower()}")
+            if protocol != _AMQP:
+                self._report(f"{mechanism} login refused for {peer.name}: {error.name.lower()}")
             raise
 
     async def renewed(self, user: User, secret: str) -> User:

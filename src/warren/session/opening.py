@@ -6,10 +6,10 @@ from warren.errors import NotAllowed
 from warren.session.channel import Channel, ChannelParts
 from warren.session.consuming import ConsumeContext, Consuming
 from warren.session.declarations import Declarations
-from warren.session.failures import channel_failed
 from warren.session.origin import Origin
 from warren.session.publisher import Publisher
 from warren.session.subscriber import Subscriber
+from warren.session.telling import channel_failed
 from warren.vhost.requester import Requester
 
 if TYPE_CHECKING:

@@ -1,10 +1,11 @@
 """What every connection of one broker shares; built by the node, used by the sessions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from warren import limits
+from warren.session import telling
 from warren.session.announcing import Announcer
 from warren.session.gate import Gate
 from warren.session.handshake import HandshakeSettings, Offer
@@ -73,7 +74,6 @@ class Server:
         "blocked_reason",
         "channels_closed_count",
         "channels_opened_count",
-        "client_failed",
         "connections",
         "connections_closed_count",
         "connections_opened_count",
@@ -82,6 +82,7 @@ class Server:
         "guests",
         "held",
         "later",
+        "log",
         "moved",
         "offer",
         "random_octets",
@@ -99,7 +100,7 @@ class Server:
         self.random_octets = world.random_octets
         self.later = world.later
         self.report = world.report
-        self.client_failed = world.client_failed
+        self.log = world.log
         # Why publishers are held up now, as connection.blocked says it; empty when they are not.
         self.blocked_reason = ""
         self.held = HeldTotal()
@@ -141,6 +142,7 @@ class Server:
         _count(self._connections_of_user, user, 1)
         _count(self._connections_of_vhost, vhost, 1)
         self.announcer.opened(connection)
+        telling.opened(connection)
 
     def closed(self, connection: "Connection") -> None:
         """`connection` was open, and is not any more."""
@@ -217,7 +219,7 @@ class Server:
         return vhost in self.domains
 
 
-def _unheard(category: str, text: str) -> None:
+def _unheard(category: str, level: str, text: str, fields: Mapping[str, object]) -> None:
     """Whoever runs sessions without a log."""
 
 
@@ -230,8 +232,8 @@ class World:
     node_name: str
     # Told what went wrong that nobody expected, in one line.
     report: Callable[[str], None]
-    # And what a client did wrong, with whether a connection or a channel ended for it.
-    client_failed: Callable[[str, str], None] = _unheard
+    # And what became of clients: the category and level of a line, its text, and what is known as data.
+    log: Callable[[str, str, str, Mapping[str, object]], None] = _unheard
 
 
 def _whereabouts(connection: "Connection") -> tuple[str, str]:

@@ -109,3 +109,8 @@ def _together(field_types: list[FieldType]) -> tuple[FieldType, ...]:
     if count:
         together.append(Bits(count))
     return tuple(together)
+
+
+def index_of(payload: bytes) -> int:
+    """Class and method id at the head of a method frame's `payload`; 0 if it is too short to have them."""
+    return int.from_bytes(payload[:4], "big") if len(payload) >= 4 else 0

@@ -19,6 +19,7 @@ from warren.wire import methods
 from warren.wire.method import Method
 from warren.wire.methods import decode_method
 from warren.wire.properties import BasicProperties
+from warren.wire.table import Table
 
 EVERYTHING = ".*"
 FRAME_SIZE_MAX = 4096
@@ -158,7 +159,8 @@ class Broker:
 
     def __init__(self, **settings: object) -> None:
         self.reports: list[str] = []
-        self.failures: list[tuple[str, str]] = []
+        # What is told in the log: category, level, text.
+        self.told: list[tuple[str, str, str]] = []
         # What waits for its turn.
         self.turns: list[Callable[[int], None]] = []
         metadata = Metadata()
@@ -174,7 +176,7 @@ class Broker:
             random_octets=bytes,
             later=self.turns.append,
             report=self.reports.append,
-            client_failed=lambda category, text: self.failures.append((category, text)),
+            log=lambda category, level, text, _: self.told.append((category, level, text)),
             node_name="n",
         )
         self.server = Server(OpenGate(), SessionSettings(handshake=handshake, **settings), world)
@@ -225,11 +227,14 @@ class Client:
         self.send(b"AMQP\x00\x00\x09\x01")
         self.log_in(heartbeat, capabilities)
 
-    def log_in(self, heartbeat: int = 0, capabilities: dict[str, bool] = CAPABILITIES) -> None:
+    def log_in(
+        self, heartbeat: int = 0, capabilities: dict[str, bool] = CAPABILITIES, *, named: str = ""
+    ) -> None:
         """What follows the protocol header, and channel 1."""
-        start = methods.ConnectionStartOk(
-            client_properties={"capabilities": capabilities}, mechanism="PLAIN", response="\0guest\0guest"
+        properties: Table = {"capabilities": dict(capabilities)} | (
+            {"connection_name": named} if named else {}
         )
+        start = methods.ConnectionStartOk(properties, mechanism="PLAIN", response="\0guest\0guest")
         tune = methods.ConnectionTuneOk(channel_max=8, frame_max=FRAME_SIZE_MAX, heartbeat=heartbeat)
         self.send(call(start, 0), call(tune, 0), call(methods.ConnectionOpen("/"), 0))
         self.ask(methods.ChannelOpen())

@@ -66,7 +66,7 @@ def test_a_user_with_the_right_password_is_let_in() -> None:
 def test_every_refusal_reads_the_same_and_is_reported_without_secrets(response: bytes, peer: Peer) -> None:
     entrance = Entrance()
     with pytest.raises(LoginRefused) as caught:
-        finished(entrance.gate.authenticate("PLAIN", response, peer))
+        finished(entrance.gate.authenticate("PLAIN", response, peer, protocol="stream"))
     assert caught.value.reply_text == REFUSED
     assert entrance.reports == [f"PLAIN login refused for {peer.name}: access_refused"]
 

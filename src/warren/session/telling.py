@@ -1,0 +1,191 @@
+"""What becomes of connections and channels, told to whoever operates the broker.
+
+The lines are those of RabbitMQ's log, so that what reads that one can read this one, but that each is whole:
+where RabbitMQ puts a reason into a second line, here it stands behind a colon. What is known is data as well.
+"""
+
+from typing import TYPE_CHECKING
+
+from warren.errors import AmqpError, LoginRefused
+from warren.limits import TOLD_NAME_LENGTH_MAX
+from warren.session.entrance import Entrance
+from warren.session.handshake import Handshake, Phase
+from warren.wire.erlang import octets_printed
+from warren.wire.methods import METHODS
+
+if TYPE_CHECKING:
+    from warren.session.connection import Connection
+
+CONNECTION = "connection"
+CHANNEL = "channel"
+
+_NONE = "none"
+
+
+def accepted(connection: "Connection") -> None:
+    """Its client has begun to speak: who only looks whether the port is open is not told of."""
+    peer = connection.peer
+    where = {"peer_host": peer.host, "peer_port": peer.port}
+    _tell(connection, "info", f"accepting AMQP connection {_place(connection)}", where)
+
+
+def opened(connection: "Connection") -> None:
+    """It is open; its client may have given it a name."""
+    login, domain = connection.login, connection.domain
+    assert login is not None
+    assert domain is not None
+    name = _named(connection, login.client_properties)
+    vhost, user = domain.vhost.name, login.user
+    _tell(
+        connection,
+        "info",
+        f"connection {_place(connection, name)}: user '{user}' authenticated and granted access to "
+        f"vhost '{vhost}'",
+        {"user": user, "vhost": vhost},
+    )
+
+
+def left(connection: "Connection") -> None:
+    """It was open, and ends as it should."""
+    _tell(connection, "info", f"closing AMQP connection {_where(connection)}")
+
+
+def vanished(connection: "Connection", entrance: Entrance | None) -> None:
+    """Its client is gone; nothing is told if it had to go, or had said so."""
+    if entrance is None:
+        if not connection.is_open:
+            return
+    elif entrance.handshake.phase is Phase.REFUSED:
+        return
+    if entrance is None or entrance.greeting:
+        why = "client unexpectedly closed TCP connection"
+        _tell(connection, "warning", f"closing AMQP connection {_where(connection)}: {why}")
+    else:
+        place = _place(connection)
+        _tell(connection, "debug", f"accepting AMQP connection {place}")
+        why = "connection_closed_with_no_data_received"
+        _tell(connection, "debug", f"closing AMQP connection {place}: {why}")
+
+
+def strange(connection: "Connection", greeting: bytes) -> None:
+    """What came speaks another protocol."""
+    why = f"{{bad_header,{octets_printed(greeting)}}}"
+    _tell(connection, "error", f"closing AMQP connection {_place(connection)}: {why}")
+
+
+def hung(connection: "Connection", handshake: Handshake) -> None:
+    """Its client did not come to an end with the `handshake`; nothing is told if it was refused before."""
+    if handshake.phase is Phase.REFUSED:
+        return
+    awaited = "handshake" if handshake.phase is Phase.AWAIT_HEADER else "frame_header"
+    why = f"{{handshake_timeout,{awaited}}}"
+    _tell(connection, "error", f"closing AMQP connection {_place(connection)}: {why}")
+
+
+def silent(connection: "Connection") -> None:
+    """Nothing was heard of its client for longer than it may be silent."""
+    assert connection.login is not None
+    why = f"missed heartbeats from client, timeout: {connection.login.heartbeat_s}s"
+    _tell(connection, "error", f"closing AMQP connection {_where(connection)}: {why}")
+
+
+def refused(connection: "Connection", handshake: Handshake, error: AmqpError) -> None:
+    """The `handshake` ends with `error`; what is wrong with credentials is not said in more than that."""
+    why, user = error.message, handshake.account.name
+    name = known = _named(connection, handshake.client_properties)
+    who = nowhere = ""
+    if isinstance(error, LoginRefused):
+        why = f"{handshake.mechanism} login refused: user '{error.user}' - invalid credentials"
+        known = ""
+    elif user:
+        who, nowhere = f", user: '{user}'", ", vhost: 'none'"
+    place = _place(connection, known, f"{who}, state: {handshake.phase.value}")
+    _tell(connection, "error", f"Error on AMQP connection {place}: {why}")
+    _tell(connection, "info", f"closing AMQP connection {_place(connection, name, nowhere + who)}")
+
+
+def failed(connection: "Connection", error: AmqpError, number: int) -> None:
+    """The open connection ends with `error`, in a method on channel `number` unless none is to blame."""
+    index = error.method_index or 0
+    place = _where(connection, ", state: running")
+    _tell(
+        connection,
+        "error",
+        f"Error on AMQP connection {place}, channel {number if index else 0}: operation {_operation(index)} "
+        f'caused a connection exception {error.name.lower()}: "{error.message}"',
+    )
+    left(connection)
+
+
+def channel_failed(connection: "Connection", number: int, error: AmqpError, index: int) -> None:
+    """Channel `number` ends with `error`, in the method of `index`."""
+    _tell(
+        connection,
+        "error",
+        f"Channel error on connection {_where(connection, is_named=False)}, channel {number}: operation "
+        f"{_operation(index)} caused a channel exception {error.name.lower()}: {error.message}",
+        {"channel": number},
+        category=CHANNEL,
+    )
+
+
+def held_too_long(connection: "Connection", number: int, tag: str) -> None:
+    """The consumer `tag` of channel `number` is cancelled, as it has not settled a delivery in time."""
+    timeout = connection.server.settings.consumer_timeout_ms
+    _tell(
+        connection,
+        "warning",
+        f"Consumer '{tag}' on channel {number} of connection {_where(connection)} has timed out waiting for "
+        f"delivery acknowledgement. Timeout used: {timeout} ms. It is cancelled",
+        {"channel": number},
+        category=CHANNEL,
+    )
+
+
+def _tell(
+    connection: "Connection",
+    level: str,
+    text: str,
+    more: dict[str, object] | None = None,
+    *,
+    category: str = CONNECTION,
+) -> None:
+    fields = {"connection": connection.peer.name, "pid": _pid(connection), **(more or {})}
+    connection.server.log(category, level, text, fields)
+
+
+def _pid(connection: "Connection") -> str:
+    return connection.server.announcer.pid(connection.owner.serial)
+
+
+def _place(connection: "Connection", name: str = "", more: str = "") -> str:
+    """Where it is, as `pid (from -> to - name, more)`."""
+    named = f" - {name}" if name else ""
+    return f"{_pid(connection)} ({connection.peer.name}{named}{more})"
+
+
+def _where(connection: "Connection", more: str = "", *, is_named: bool = True) -> str:
+    """Where it is, in which virtual host, and whose, as far as that is known."""
+    login, domain = connection.login, connection.domain
+    if login is None or domain is None:
+        return _place(connection, more=more)
+    whose = f", vhost: '{domain.vhost.name}', user: '{login.user}'"
+    return _place(connection, _given_name(login.client_properties) if is_named else "", whose + more)
+
+
+def _named(connection: "Connection", client_properties: dict[str, object]) -> str:
+    """The name that its client has given it, which is told; empty if there is none."""
+    name = _given_name(client_properties)
+    if name:
+        _tell(connection, "info", f"connection {_place(connection)} has a client-provided name: {name}")
+    return name
+
+
+def _given_name(client_properties: dict[str, object]) -> str:
+    name = client_properties.get("connection_name")
+    return name[:TOLD_NAME_LENGTH_MAX] if isinstance(name, str) else ""
+
+
+def _operation(index: int) -> str:
+    method = METHODS.get(index)
+    return _NONE if method is None else method.name
