@@ -102,8 +102,7 @@ class Bounded:
         found: list[bool] = []
         for at in range(0, len(names), _TIMED):
             start = thread_time()
-            for name in names[at : at + _TIMED]:
-                found.append(self._is_in(name))
+            found += map(self._is_in, names[at : at + _TIMED])
             spent = thread_time() - start
             self._left = min(PATTERN_TIME_S, self._left + _TIMED * PATTERN_NAME_S - spent)
             if self._left <= 0:
