@@ -17,6 +17,8 @@ EARLIEST = "earliest"
 LATEST = "latest"
 # What a consumer may hold unacknowledged; a field of 16 bits.
 PREFETCH_MAX = 65_535
+# What the broker counts batches with.
+VERSION_MAX = 2**30 - 1
 T = TypeVar("T")
 
 
@@ -76,6 +78,8 @@ class WriteOptions:
     is_persistent: bool
     transaction: str
     transaction_id: str | None
+    # Of a batch write: which one it is under that name.
+    transaction_version: int
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
@@ -118,7 +122,15 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         is_persistent=options.flag("persistent", default=True),
         transaction=options.choice("txn", TRANSACTIONS),
         transaction_id=options.text("txnId"),
+        transaction_version=_version(options),
     )
+
+
+def _version(options: "_Options") -> int:
+    version = options.count("txnVersion", minimum=0, maximum=VERSION_MAX)
+    if version is not None and not options.text("txnId"):
+        raise ValueError("'txnVersion' counts the batches of a transaction: name it by 'txnId'")
+    return version or 0
 
 
 def _broker(options: "_Options") -> Broker:
@@ -274,4 +286,5 @@ _WRITE = {
     "persistent": "whether messages survive a restart",
     "txn": "how messages are kept from being published twice",
     "txnId": "the name of the transaction",
+    "txnVersion": "the number of a batch of the transaction",
 }

@@ -76,7 +76,8 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
         """Publish one task's rows; returns when they are confirmed."""
         context = TaskContext.get()
-        return publish(iterator, self._options, Task(self._query, 0, *_attempt(context)))
+        task = Task(self._query, self._options.transaction_version, *_attempt(context))
+        return publish(iterator, self._options, task)
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
         """Publish what was staged."""

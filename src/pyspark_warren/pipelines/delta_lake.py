@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -93,10 +94,9 @@ class DeltaLake:
 
     def ends(self, queues: Sequence[str]) -> dict[str, int]:
         """Behind the last offset that the log knows of each queue."""
-        actions = pa.table(self._opened().get_add_actions(flatten=True)).to_pylist()
         ends: dict[str, int] = {}
-        for one in actions:
-            queue, largest = one.get("partition.queue"), one.get("max.offset")
+        for one in _added(self._opened()):
+            queue, largest = one["partition.queue"], one.get("max.offset")
             if queue in queues and largest is not None:
                 ends[queue] = max(ends.get(queue, 0), largest + 1)
         return ends
@@ -111,7 +111,13 @@ class DeltaLake:
                 f"the Delta table {str(self.root)!r} has {' and '.join(sorted(unread))}, which is not read "
                 "here: rewrite it without (REORG TABLE … APPLY (PURGE)), or read it by Delta itself"
             )
-        return Snapshot(version=table.version(), batches=(), files=tuple(table.file_uris()))
+        partitions = {
+            str(self.root / unquote(one["path"])): (one["partition.day"], one["partition.queue"])
+            for one in _added(table)
+        }
+        return Snapshot(
+            version=table.version(), batches=(), files=tuple(sorted(partitions)), partitions=partitions
+        )
 
     def _opened(self, version: int | None = None) -> DeltaTable:
         try:
@@ -148,6 +154,12 @@ class DeltaLake:
             if path.exists():
                 sync(path)
         sync(log)
+
+
+def _added(table: DeltaTable) -> list[dict[str, Any]]:
+    """What the log says of each file; paths as in a URI."""
+    listed: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return listed
 
 
 def _has(table: DeltaTable, batch: Batch) -> bool:

@@ -10,8 +10,9 @@ _warren/replays/<name>          what a replay sends, and how far it is
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
@@ -71,7 +72,10 @@ class Snapshot:
     # The version of a Delta table, or the folders of batches.
     version: int | None
     batches: tuple[str, ...]
+    # Where the rows are; folders, if they say day and queue by their names.
     files: tuple[str, ...]
+    # (day, queue) of each file, if not.
+    partitions: Mapping[str, tuple[date, str]]
 
 
 class Lake(Protocol):
@@ -139,7 +143,12 @@ def own_folder(root: Path, kind: str, name: str) -> Path:
 
 def staging_folder(root: Path, batch: Batch) -> Path:
     """Where one attempt at a batch writes: nobody else does, not even a driver that is thought to be dead."""
-    return root / OWN / "staged" / f"{batch.folder}-{uuid.uuid4().hex[:8]}"
+    return attempt_folder(root, batch.folder)
+
+
+def attempt_folder(root: Path, name: str) -> Path:
+    """A new folder for what is renamed when it is whole."""
+    return root / OWN / "staged" / f"{name}-{uuid.uuid4().hex[:8]}"
 
 
 def staged_files(folder: Path) -> list[DataFile]:
@@ -148,11 +157,14 @@ def staged_files(folder: Path) -> list[DataFile]:
         for path in folder.rglob(pattern):
             path.unlink()
     files = [_data_file(path) for path in sorted(folder.rglob(f"*{_SUFFIX}"))]
-    for one in files:
-        sync(one.path)
-    for place in {parent for one in files for parent in one.path.relative_to(folder).parents}:
-        sync(folder / place)
+    sync_below(folder)
     return files
+
+
+def sync_below(folder: Path) -> None:
+    """All files in `folder`, and their names, survive the loss of power from now on."""
+    for path in (folder, *folder.rglob("*")):
+        sync(path)
 
 
 def sync(path: Path) -> None:

@@ -67,7 +67,8 @@ class ParquetLake:
         gone = [name for name in names if not (self.root / name).is_dir()]
         if gone:
             raise ValueError(f"{gone[0]!r} was removed from the lake {str(self.root)!r}")
-        return Snapshot(version=None, batches=names, files=tuple(str(self.root / name) for name in names))
+        files = tuple(str(self.root / name) for name in names)
+        return Snapshot(version=None, batches=names, files=files, partitions={})
 
     def _folder(self, batch: Batch) -> Path:
         return self.root / f"{BATCH}={batch.folder}"

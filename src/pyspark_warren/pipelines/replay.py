@@ -1,0 +1,375 @@
+"""Sends messages of a lake to exchanges again: those that are selected, each once, in their order.
+
+A replay first writes down what it will send: the file and the row of each message, numbered in the order in
+which the broker took them in. By this, a replay that is run again under its name sends the same batches,
+whatever has come into the lake meanwhile. The executors stage a batch, and it is committed under the name of
+the replay and its number, which the broker takes once; so it does not matter where a replay was killed.
+
+    _warren/replays/<name>/rows       _id, _file, _row, …: Parquet
+    _warren/replays/<name>/plan.json  what was selected, where it goes, and how many batches are done
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark_warren.options import Broker, milliseconds, write_options
+from pyspark_warren.pipelines.archive import new_lake
+from pyspark_warren.pipelines.lakes import (
+    Lake,
+    Snapshot,
+    attempt_folder,
+    discard,
+    format_of,
+    lake_folder,
+    own_folder,
+    sync,
+    sync_below,
+)
+from pyspark_warren.pipelines.selecting import FILE, ROW, Selection, messages, selected
+from pyspark_warren.schema import WRITTEN
+from warren.client.uri import DEFAULT_URI
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCH_ROWS = 200_000
+# The bodies of a batch are staged together: a fraction of what the broker takes.
+BATCH_OCTETS = 256 * 1_048_576
+# With a rate, what is due within so many seconds is sent at once.
+BURST_S = 10
+SAMPLES = 5
+VERSION = 1
+USER_IDS = ("check", "keep", "drop")
+_ID = "_id"
+_OCTETS = "_octets"
+_TAKEN = "_taken"
+_FOREIGN = "_foreign"
+_INDEX = (
+    f"{FILE} string, {ROW} bigint, queue string, offset bigint, exchange string, {_TAKEN} timestamp, "
+    f"{_OCTETS} int, {_FOREIGN} boolean, {_ID} bigint"
+)
+# A number within a partition, behind the number of the partition.
+_PARTITION_SHIFT = 33
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What a replay sends, or would send."""
+
+    name: str
+    rows: int
+    octets: int
+    # How many go to each exchange.
+    exchanges: dict[str, int]
+    # When the broker took in the first and the last; ISO 8601.
+    first: str | None
+    last: str | None
+    batches: int
+    # How many batches were sent by this run, and by those before it.
+    sent: int
+    sent_before: int
+    samples: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A batch has been sent."""
+
+    batch: int
+    batches: int
+    rows: int
+    seconds: float
+
+
+Listener = Callable[[Step], None]
+
+
+def replay(
+    spark: "SparkSession",
+    table: str | os.PathLike[str],
+    *,
+    name: str,
+    exchange: str | None = None,
+    routing_key: str | None = None,
+    where: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    queues: Sequence[str] = (),
+    message_ids: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+    uri: str = DEFAULT_URI,
+    management_uri: str | None = None,
+    rate: float | None = None,
+    batch_rows: int = BATCH_ROWS,
+    user_ids: str = USER_IDS[0],
+    dry_run: bool = False,
+    samples: int = SAMPLES,
+    options: Mapping[str, str] | None = None,
+    progress: Listener | None = None,
+) -> Replayed:
+    """Send what is selected in the lake `table`, and return when it is sent; with `dry_run`, only say what.
+
+    Each message goes to its own exchange with its own routing key, unless these are given. `rate` is how many
+    may go in a second. `user_ids` says what becomes of that property, which a broker takes only from the user
+    that it names: `check` refuses to begin if it is another, `keep` tries, `drop` leaves it out.
+    """
+    given = {"uri": uri} | ({"managementUri": management_uri} if management_uri else {}) | dict(options or {})
+    address = {"exchange": exchange, "routingKey": routing_key}
+    given |= {option: value for option, value in address.items() if value is not None}
+    broker = write_options(given).broker
+    if user_ids not in USER_IDS:
+        raise ValueError(f"user_ids is {', '.join(USER_IDS[:-1])} or {USER_IDS[-1]}, not {user_ids!r}")
+    selection = Selection(
+        where=where,
+        since=None if since is None else _time("since", since),
+        until=None if until is None else _time("until", until),
+        queues=tuple(queues),
+        message_ids=tuple(message_ids),
+        headers=dict(headers or {}),
+    )
+    size = _batch_size(batch_rows, rate)
+    lake = _existing(table)
+    if dry_run:
+        return _looked_at(
+            spark, lake, selection, broker, name=name, exchange=exchange, size=size, samples=samples
+        )
+    if not name:
+        raise ValueError("a replay needs a name, by which it is known when it is run again")
+    sent = {"selection": selection.told(), "address": address, "to": _place(broker)}
+    plan = _Plan(spark, lake, name, sent)
+    plan.open(selection, broker, exchange, (size, user_ids))
+    return plan.send(given, user_ids, rate, progress)
+
+
+class _Plan:
+    """What one replay sends, kept beside the lake."""
+
+    def __init__(self, spark: "SparkSession", lake: Lake, name: str, sent: dict[str, Any]) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._name = name
+        self._sent = sent
+        self._folder = own_folder(lake.root, "replays", name)
+        self._file = self._folder / "plan.json"
+        self._known: dict[str, Any] = {}
+
+    def open(
+        self, selection: Selection, broker: Broker, exchange: str | None, manner: tuple[int, str]
+    ) -> None:
+        """Read what an earlier run has planned, or plan."""
+        if self._file.exists():
+            self._known = json.loads(self._file.read_text())
+            differing = [what for what, value in self._sent.items() if self._known[what] != value]
+            if differing:
+                what = differing[0]
+                raise ValueError(
+                    f"the replay {self._name!r} was begun with another {what}: {self._known[what]}, and not "
+                    f"{self._sent[what]}. Take another name for another replay"
+                )
+            return
+        size, user_ids = manner
+        snapshot = self._lake.snapshot()
+        folder = attempt_folder(self._lake.root, "replay")
+        rows = _numbered(selected(messages(self._spark, self._lake, snapshot), selection), broker, exchange)
+        rows.write.parquet(str(folder / "rows"))
+        facts = _facts(self._spark.read.schema(_INDEX).parquet(str(folder / "rows")))
+        if facts["foreign"] and user_ids == "check":
+            discard(folder)
+            raise ValueError(
+                f"{facts['foreign']} of the messages have a user_id that is not {broker.target.user!r}, and "
+                "a broker takes them from nobody else: user_ids='drop' leaves it out, 'keep' tries"
+            )
+        size = min(size, max(1, BATCH_OCTETS * facts["rows"] // max(1, facts["octets"])))
+        self._known = self._sent | facts | {
+            "v": VERSION, "version": snapshot.version, "batches": snapshot.batches, "size": size, "done": 0,
+        }  # fmt: skip
+        self._note(folder / self._file.name)
+        sync_below(folder)
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(folder, self._folder)
+        sync(self._folder.parent)
+
+    def send(
+        self, given: Mapping[str, str], user_ids: str, rate: float | None, progress: Listener | None
+    ) -> Replayed:
+        """Send the batches that are not known to be sent."""
+        before = self._known["done"]
+        snapshot = self._lake.snapshot(self._known["version"], self._known["batches"])
+        rows = self._spark.read.schema(_INDEX).parquet(str(self._folder / "rows"))
+        batches = list(_ranges(_counts(rows), self._known["size"]))
+        for number, ranges in enumerate(batches):
+            if number < before:
+                continue
+            begun = time.monotonic()
+            count = sum(end - start for start, end in ranges)
+            self._send(rows.where(_within(ranges)), number, snapshot, (given, user_ids))
+            self._known["done"] = number + 1
+            self._note(self._file)
+            if progress is not None:
+                seconds = round(time.monotonic() - begun, 3)
+                progress(Step(batch=number, batches=len(batches), rows=count, seconds=seconds))
+            if rate is not None and number + 1 < len(batches):
+                time.sleep(max(0.0, count / rate - (time.monotonic() - begun)))
+        return replace(
+            _told(self._name, self._known, self._known["size"], []),
+            sent=len(batches) - before, sent_before=before,
+        )  # fmt: skip
+
+    def _send(
+        self, places: "DataFrame", number: int, snapshot: Snapshot, manner: tuple[Mapping[str, str], str]
+    ) -> None:
+        """One batch, for each exchange as one transaction."""
+        from pyspark.sql.functions import broadcast, coalesce, lit
+
+        given, user_ids = manner
+        found = places.select(FILE, "exchange").distinct().collect()
+        rows = messages(self._spark, self._lake, snapshot, sorted({one[FILE] for one in found}))
+        wanted = rows.join(broadcast(places.select(FILE, ROW, _ID)), [FILE, ROW]).orderBy(_ID)
+        dropped = {"user_id"} if user_ids == "drop" else set()
+        columns = sorted(WRITTEN - dropped - {"exchange"})
+        for exchange in sorted({one["exchange"] for one in found}):
+            chosen = (
+                wanted if "exchange" in given else wanted.where(coalesce("exchange", lit("")) == exchange)
+            )
+            writer = chosen.select(*columns).write.format("warren").options(**given)
+            writer = writer.option("exchange", exchange).option("txnId", f"{self._name}>{exchange}")
+            writer.option("txnVersion", str(number)).mode("append").save()
+
+    def _note(self, path: Path) -> None:
+        """Write the plan, whole."""
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(self._known))
+        sync(new)
+        os.replace(new, path)
+        sync(path.parent)
+
+
+def _numbered(rows: "DataFrame", broker: Broker, exchange: str | None) -> "DataFrame":
+    """The places of rows, with numbers that grow with the time at which the broker took them in."""
+    from pyspark.sql.functions import coalesce, col, expr, lit, monotonically_increasing_id
+
+    target = coalesce(col("exchange"), lit("")) if exchange is None else lit(exchange)
+    taken = expr("coalesce(broker_timestamp, timestamp)")
+    user = broker.target.user
+    places = rows.select(
+        FILE, ROW, "queue", "offset", target.alias("exchange"), taken.alias(_TAKEN),
+        expr("coalesce(length(body), 0)").alias(_OCTETS),
+        coalesce(col("user_id") != user, lit(False)).alias(_FOREIGN),
+    )  # fmt: skip
+    return places.orderBy(_TAKEN, "queue", "offset", FILE, ROW).withColumn(_ID, monotonically_increasing_id())
+
+
+def _facts(rows: "DataFrame") -> dict[str, Any]:
+    """How many, how large and when, and where to."""
+    from pyspark.sql.functions import expr
+
+    found = rows.groupBy("exchange").agg(
+        expr("count(*) as rows"), expr(f"sum({_OCTETS}) as octets"), expr(f"count_if({_FOREIGN}) as foreign"),
+        expr(f"unix_micros(min({_TAKEN})) as first"), expr(f"unix_micros(max({_TAKEN})) as last"),
+    ).collect()  # fmt: skip
+    return {
+        "rows": sum(one["rows"] for one in found),
+        "octets": sum(one["octets"] for one in found),
+        "foreign": sum(one["foreign"] for one in found),
+        "exchanges": {one["exchange"]: one["rows"] for one in found},
+        "first": min((one["first"] for one in found if one["first"] is not None), default=None),
+        "last": max((one["last"] for one in found if one["last"] is not None), default=None),
+    }
+
+
+def _looked_at(
+    spark: "SparkSession", lake: Lake, selection: Selection, broker: Broker,
+    *, name: str, exchange: str | None, size: int, samples: int,
+) -> Replayed:  # fmt: skip
+    """What would be sent; nobody is asked but the lake."""
+    rows = selected(messages(spark, lake, lake.snapshot()), selection)
+    facts = _facts(_numbered(rows, broker, exchange))
+    shown = [row.asDict() for row in rows.drop(FILE, ROW).limit(samples).collect()] if samples else []
+    return _told(name, facts, size, shown)
+
+
+def _told(name: str, facts: Mapping[str, Any], size: int, samples: list[dict[str, Any]]) -> Replayed:
+    return Replayed(
+        name=name,
+        rows=facts["rows"],
+        octets=facts["octets"],
+        exchanges=facts["exchanges"],
+        first=_iso(facts["first"]),
+        last=_iso(facts["last"]),
+        batches=-(-facts["rows"] // size),
+        sent=0,
+        sent_before=0,
+        samples=samples,
+    )
+
+
+def _counts(rows: "DataFrame") -> list[tuple[int, int]]:
+    """How many rows each partition of the plan has: their numbers go from 0 on in each."""
+    from pyspark.sql.functions import expr
+
+    grouped = rows.groupBy(expr(f"shiftright({_ID}, {_PARTITION_SHIFT}) as part")).count().collect()
+    return sorted((one["part"], one["count"]) for one in grouped)
+
+
+def _ranges(counts: Sequence[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:
+    """The numbers of each batch of `size` rows, as ranges [start, end)."""
+    batch: list[tuple[int, int]] = []
+    room = size
+    for part, count in counts:
+        first = part << _PARTITION_SHIFT
+        at, end = first, first + count
+        while at < end:
+            taken = min(room, end - at)
+            batch.append((at, at + taken))
+            at, room = at + taken, room - taken
+            if not room:
+                yield batch
+                batch, room = [], size
+    if batch:
+        yield batch
+
+
+def _within(ranges: Sequence[tuple[int, int]]) -> str:
+    return " or ".join(f"({_ID} >= {start} and {_ID} < {end})" for start, end in ranges)
+
+
+def _existing(table: str | os.PathLike[str]) -> Lake:
+    root = lake_folder(table)
+    kind = format_of(root)
+    if kind is None:
+        raise ValueError(f"there is no lake in {str(root)!r}")
+    return new_lake(root, kind)
+
+
+def _batch_size(rows: int, rate: float | None) -> int:
+    if rows < 1:
+        raise ValueError(f"a batch has at least 1 row, not {rows}")
+    if rate is None:
+        return rows
+    if not rate > 0:
+        raise ValueError(f"the rate is a number of messages in a second above 0, not {rate}")
+    return max(1, min(rows, int(rate * BURST_S)))
+
+
+def _place(broker: Broker) -> str:
+    target = broker.target
+    return f"{target.host}:{target.port}/{target.vhost}"
+
+
+def _time(name: str, text: str) -> int:
+    try:
+        return milliseconds(text)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{name} is a time as ISO 8601 or in milliseconds since 1970: {error}") from None
+
+
+def _iso(microseconds: int | None) -> str | None:
+    if microseconds is None:
+        return None
+    return datetime.fromtimestamp(microseconds / 1_000_000, UTC).isoformat(timespec="milliseconds")

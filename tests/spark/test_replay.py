@@ -1,0 +1,157 @@
+"""What a lake has is sent again: what is selected, as it was, in its order and once."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from tests.spark.brokers import STREAM, Place
+
+from pyspark_warren.amqp import CHANNEL
+from pyspark_warren.encoding import Encoder
+from pyspark_warren.options import read_options
+from pyspark_warren.partitions import BrowsePart
+from pyspark_warren.pipelines.archive import archive
+from pyspark_warren.pipelines.replay import Replayed, Step, replay
+from pyspark_warren.pipelines.tending import compact
+from pyspark_warren.publishing import Publisher
+from pyspark_warren.schema import COLUMNS
+
+ROWS = 600
+TYPED = '{"n":{"$I":5},"x-death":[{"count":2,"queue":"q"}]}'
+Replay = Callable[..., Replayed]
+
+
+@pytest.fixture(scope="module", params=["delta", "parquet"])
+def lake(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    warren: Place,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Two queues with odd names in a lake."""
+    folder: Path = tmp_path_factory.mktemp("replay") / "lake ü"
+    for queue in ("replay a/b=ü", "replay-c"):
+        warren.declare(queue, dict(STREAM))
+        with Publisher(warren.broker) as publisher:
+            size = publisher.frame_size_max
+            encoder = Encoder(channel=CHANNEL, frame_size_max=size, is_mandatory=True, is_persistent=True)
+            batch = pa.record_batch({
+                "body": [f"{queue} {number}".encode() for number in range(ROWS)],
+                "message_id": [str(number) for number in range(ROWS)],
+                "priority": pa.array([number % 10 for number in range(ROWS)], pa.int32()),
+                "headers_json": [TYPED if number % 2 else None for number in range(ROWS)],
+            })  # fmt: skip
+            publisher.publish(encoder.encode(batch, ("", queue), None))
+            publisher.finish()
+    query = archive(
+        spark, folder, queue_pattern="replay.*", format=request.param, uri=warren.options["uri"],
+        management_uri=warren.options["managementUri"], batch_rows=500, once=True,
+    )  # fmt: skip
+    assert query.awaitTermination(200)
+    if request.param == "delta":
+        compact(folder)
+    return folder
+
+
+@pytest.fixture
+def send(spark: SparkSession, warren: Place, lake: Path) -> Replay:
+    """Replays of that lake to that broker."""
+    options = warren.options
+    return lambda **given: replay(
+        spark, lake, uri=options["uri"], management_uri=options["managementUri"], **given
+    )
+
+
+def waiting(place: Place, queue: str) -> list[dict[str, Any]]:
+    options = read_options(place.options | {"queue": queue, "mode": "browse"})
+    return [row for batch in BrowsePart(queue).read(options, tuple(COLUMNS)) for row in batch.to_pylist()]
+
+
+def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
+    warren: Place, lake: Path, send: Replay
+) -> None:
+    warren.declare("replayed")
+    steps: list[Step] = []
+    wanted = {
+        "name": f"all of {lake.parent.name}",
+        "exchange": "",
+        "routing_key": "replayed",
+        "batch_rows": 500,
+    }
+    done = send(progress=steps.append, **wanted)
+    assert (done.rows, done.exchanges, done.batches, done.sent) == (1_200, {"": 1_200}, 3, 3)
+    assert [(one.batch, one.rows) for one in steps] == [(0, 500), (1, 500), (2, 200)]
+    found = waiting(warren, "replayed")
+    for queue in ("replay a/b=ü", "replay-c"):
+        bodies = [row["body"].decode() for row in found if row["body"].decode().startswith(queue)]
+        assert bodies == [f"{queue} {number}" for number in range(ROWS)]
+    for row in found:
+        number = int(row["message_id"])
+        assert (row["priority"], row["delivery_mode"]) == (number % 10, 2)
+        assert (json.loads(row["headers_json"] or "{}")) == (json.loads(TYPED) if number % 2 else {})
+
+    again = send(**wanted)
+    assert (again.sent, again.sent_before) == (0, 3)
+    # As after a crash between the commit and the note of it.
+    (plan,) = (lake / "_warren" / "replays").glob("*/plan.json")
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"done": 1}))
+    again = send(**wanted)
+    assert (again.sent, again.sent_before) == (2, 1)
+    assert warren.count("replayed") == 1_200
+    with pytest.raises(ValueError, match=r"was begun with another selection.*Take another name"):
+        send(**wanted, where="priority = 1")
+
+
+def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(warren: Place, send: Replay) -> None:
+    told = send(
+        name="dry", dry_run=True, queues=["replay a/b=ü"], headers={"n": "5"}, samples=2,
+        where="priority = 3 and cast(body as string) like '%3'",
+    )  # fmt: skip
+    assert (told.rows, told.exchanges, told.sent, len(told.samples)) == (60, {"": 60}, 0, 2)
+    assert {row["queue"] for row in told.samples} == {"replay a/b=ü"}
+    assert told.first is not None
+    assert told.last is not None
+    assert send(name="dry", dry_run=True, message_ids=["7", "8"], samples=0).rows == 4
+    assert send(name="dry", dry_run=True, until=told.first, samples=0).rows == 0
+    assert send(name="dry", dry_run=True, since=told.first, samples=0).rows == 1_200
+
+
+def test_messages_go_to_their_own_queues_unless_it_is_said_where(
+    spark: SparkSession, warren: Place, lake: Path, send: Replay
+) -> None:
+    warren.declare("replay-c")
+    name = f"own of {lake.parent.name}"
+    done = send(name=name, queues=["replay-c"], message_ids=["1", "2", "3"], rate=1)
+    assert (done.rows, done.batches) == (3, 1)
+    assert [row["body"] for row in waiting(warren, "replay-c")] == [
+        b"replay-c 1",
+        b"replay-c 2",
+        b"replay-c 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"where": "nothing = 1"}, "where='nothing = 1' is no condition over queue"),
+        ({"since": "yesterday"}, "since is a time as ISO 8601"),
+        ({"rate": 0}, "the rate is a number of messages in a second above 0, not 0"),
+        ({"user_ids": "guess"}, "user_ids is check, keep or drop, not 'guess'"),
+        ({"name": ""}, "a replay needs a name"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_with_the_reason(
+    send: Replay, given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        send(**({"name": "wrong"} | given))
+
+
+def test_an_exchange_that_is_not_there_is_told(send: Replay) -> None:
+    with pytest.raises(PySparkException, match="nowhere"):
+        send(name="lost", exchange="nowhere", message_ids=["1"])
