@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.spark.brokers import STREAM, Place
+from tests.spark.commands import run as command
 
 from pyspark_warren.http import Management
 from pyspark_warren.pipelines.archive import Progress, archive
@@ -165,3 +166,25 @@ def test_a_folder_of_something_else_is_no_lake(spark: SparkSession, warren: Plac
 def ask(management: Management, body: dict[str, Any]) -> None:
     """Change the default virtual host."""
     management._ask_once("PUT", "/api/vhosts/%2F", json.dumps(body).encode(), {}).read()
+
+
+def test_the_commands_do_the_same(warren: Place, tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    warren.declare("commanded")
+    warren.publish("commanded", numbered(0, 300))
+    done = command(warren, "archive", "--queue", "commanded", "--to", lake, "--once", "--batch-rows", "100")
+    assert done.returncode == 0, done.stderr
+    assert [line.split(",")[0].split() for line in done.stdout.splitlines()] == [
+        ["batch", str(number), "committed", "100", "rows"] for number in range(3)
+    ]
+    done = command(warren, "compact", lake, "--json")
+    assert json.loads(done.stdout) == {"files_before": 3, "files_after": 1, "version": 4}, done.stderr
+    assert command(warren, "clean", lake, "--json").stdout.strip() == "[]"
+    chosen = ("replay", "--from", lake, "--name", "again", "--where", "cast(body as string) < '2'", "--json")
+    told = json.loads(command(warren, *chosen, "--dry-run", "--samples", "1").stdout)
+    assert (told["rows"], len(told["samples"]), told["sent"]) == (112, 1, 0)
+    done = command(warren, *chosen)
+    assert json.loads(done.stdout.splitlines()[-1])["sent"] == 1, done.stderr
+    assert warren.count("commanded") == 112
+    wrong = command(warren, "archive", "--to", lake)
+    assert wrong.stderr.strip().endswith("--queue, --pattern, --super-stream, --firehose")

@@ -6,8 +6,12 @@ import click
 
 # Each is a module of this package that has a command of its name in `command`.
 _COMMANDS = {
+    "archive": "warren.cli.spark.archive",
+    "clean": "warren.cli.spark.clean",
+    "compact": "warren.cli.spark.compact",
     "dlx-report": "warren.cli.spark.dlx_report",
     "doctor": "warren.cli.spark.doctor",
+    "replay": "warren.cli.spark.replay",
     "sql": "warren.cli.spark.sql",
 }
 

@@ -71,6 +71,12 @@ def require_spark() -> None:
         raise Failure(f"{' and '.join(missing)} not installed: {INSTALL} brings Spark and what it needs")
 
 
+def require_delta() -> None:
+    """Failure, with what to do, if tables of Delta cannot be read."""
+    if find_spec("deltalake") is None:
+        raise Failure(f"deltalake not installed: {INSTALL} brings it")
+
+
 @contextmanager
 def _ended_by_hand() -> Iterator[None]:
     """Ctrl-C ends a command as it ends any other: with one line and status 130."""

@@ -1,0 +1,79 @@
+"""`warren spark archive`: messages into a lake, as they come or what is there."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.spark.options import Settings, built
+from warren.cli.spark.session import opened, require_delta, require_spark
+
+if TYPE_CHECKING:
+    from pyspark_warren.pipelines.archive import Progress
+
+_BATCH_ROWS = 1_000_000
+
+
+def archive(settings: Settings, *, to: str, **given: Any) -> None:
+    """Put messages into a lake, each once: a Delta table or Parquet, by day and queue.
+
+    A stream is read by its offsets, a classic queue of Warren by leases: its messages are acknowledged when
+    they are in the lake. Goes on where it was when it is started again.
+    """
+    sources = ("queue", "queue_pattern", "super_stream", "firehose")
+    if sum(bool(given[source]) for source in sources) != 1:
+        raise Failure("say what to archive by one of --queue, --pattern, --super-stream, --firehose", USAGE)
+    if settings.remote:
+        raise Failure("an archive is committed by this process, so that it needs --master: not --remote")
+    require_spark()
+    if given["format"] == "delta":
+        require_delta()
+
+    def tell(progress: "Progress") -> None:
+        if settings.is_json:
+            click.echo(json.dumps(asdict(progress)))
+        elif progress.stage == "committed":
+            text = f"{progress.rows} rows, {progress.files} files, {progress.octets} octets"
+            settings.print_line((f"batch {progress.batch}", progress.stage, f"{text}, {progress.seconds} s"))
+
+    with opened(settings, "archive") as session:
+        from pyspark_warren.pipelines import archive
+
+        query = archive.archive(session, to, options=settings.broker, progress=tell, **given)
+        settings.note(f"archiving into {to} as {query.name!r}")
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+
+
+command: click.Command = built(
+    "archive",
+    archive,
+    (
+        click.Option(["--queue"], metavar="NAME", help="a queue or a stream"),
+        click.Option(["--pattern", "queue_pattern"], metavar="REGEX", help="all streams of such names"),
+        click.Option(["--super-stream"], metavar="NAME", help="the partitions of a super stream"),
+        click.Option(["--firehose"], is_flag=True, help="all messages of a virtual host that is traced"),
+        click.Option(["--to"], required=True, metavar="PATH", help="the folder of the lake"),
+        click.Option(
+            ["--format"], type=click.Choice(["delta", "parquet"]), default="delta", show_default=True
+        ),
+        click.Option(["--once"], is_flag=True, help="what is there now, and no more"),
+        click.Option(["--interval"], default="30 seconds", show_default=True, help="between two batches"),
+        click.Option(
+            ["--batch-rows"],
+            type=click.IntRange(1),
+            default=_BATCH_ROWS,
+            show_default=True,
+            help="how much a batch has at most",
+        ),
+        click.Option(["--name"], help="of the query [default: what it reads]"),
+        click.Option(["--checkpoint"], metavar="PATH", help="where it stands [default: in the lake]"),
+        click.Option(
+            ["--starting"], help="where it begins without one: earliest, latest, archived, or offsets as JSON"
+        ),
+    ),
+)

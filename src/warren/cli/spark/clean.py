@@ -1,0 +1,37 @@
+"""`warren spark clean`: removes what nobody can need from a lake; without Spark."""
+
+import click
+
+from warren.cli.spark.options import Settings, built
+from warren.cli.spark.session import require_delta
+
+_RETENTION_HOURS = 168
+
+
+def clean(settings: Settings, *, lake: str, retention_hours: int, dry_run: bool) -> None:
+    """Remove what crashes have left in a lake, and files of old versions, and print which they are."""
+    require_delta()
+    from pyspark_warren.pipelines import tending
+
+    try:
+        removed = tending.clean(lake, retention_hours=retention_hours, dry_run=dry_run)
+    except (ValueError, OSError) as error:
+        raise settings.failure(error) from error
+    settings.print_rows(("removed",), [[name] for name in removed])
+
+
+command: click.Command = built(
+    "clean",
+    clean,
+    (
+        click.Argument(["lake"], metavar="PATH"),
+        click.Option(
+            ["--retention-hours"],
+            type=click.IntRange(_RETENTION_HOURS),
+            default=_RETENTION_HOURS,
+            show_default=True,
+            help="remove nothing that is younger",
+        ),
+        click.Option(["--dry-run"], is_flag=True, help="say what would be removed"),
+    ),
+)

@@ -1,0 +1,40 @@
+"""`warren spark compact`: few large files in place of many small ones; without Spark."""
+
+from dataclasses import asdict
+
+import click
+
+from warren.cli.spark.options import Settings, built
+from warren.cli.spark.session import require_delta
+
+_TARGET_MEBIBYTES = 256
+
+
+def compact(settings: Settings, *, lake: str, day: str | None, target: int) -> None:
+    """Rewrite the small files of a Delta table as few large ones; archives and readers go on meanwhile."""
+    require_delta()
+    from pyspark_warren.pipelines import tending
+
+    try:
+        done = tending.compact(lake, day=day, target_octets=target * 1_048_576)
+    except (ValueError, OSError) as error:
+        raise settings.failure(error) from error
+    settings.print_facts(asdict(done))
+
+
+command: click.Command = built(
+    "compact",
+    compact,
+    (
+        click.Argument(["lake"], metavar="PATH"),
+        click.Option(["--day"], metavar="YYYY-MM-DD", help="only this day"),
+        click.Option(
+            ["--target"],
+            type=click.IntRange(1),
+            default=_TARGET_MEBIBYTES,
+            show_default=True,
+            metavar="MEBIBYTES",
+            help="how large files become, about",
+        ),
+    ),
+)

@@ -1,0 +1,108 @@
+"""`warren spark replay`: messages of a lake, sent again."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from warren.cli.spark.options import Settings, built, pairs
+from warren.cli.spark.session import opened, require_spark
+
+if TYPE_CHECKING:
+    from pyspark_warren.pipelines.replay import Step
+
+_BATCH_ROWS = 200_000
+_SAMPLES = 5
+_SHOWN = ("queue", "offset", "broker_timestamp", "exchange", "routing_key", "message_id", "body")
+# Of a sample's body.
+_CHARACTERS = 60
+
+
+def replay(
+    settings: Settings,
+    *,
+    source: str,
+    queue: Sequence[str],
+    message_id: Sequence[str],
+    header: Sequence[str],
+    **given: Any,
+) -> None:
+    """Send messages of a lake again, each once to its exchange, in the order in which they came.
+
+    With --dry-run it says how many would go, and shows some. It goes on where it was when it is run again
+    with the same --name.
+    """
+    headers = pairs("--header", header)
+    require_spark()
+
+    def tell(step: "Step") -> None:
+        if settings.is_json:
+            click.echo(json.dumps(asdict(step)))
+        else:
+            settings.note(f"batch {step.batch + 1} of {step.batches}: {step.rows} sent in {step.seconds} s")
+
+    with opened(settings, "replay") as session:
+        from pyspark_warren.pipelines import replay
+
+        done = replay.replay(
+            session,
+            source,
+            queues=queue,
+            message_ids=message_id,
+            headers=headers,
+            options=settings.broker,
+            progress=tell,
+            **given,
+        )
+    facts = asdict(done)
+    samples = facts.pop("samples")
+    if settings.is_json:
+        click.echo(json.dumps(facts | {"samples": [_plain(one) for one in samples]}, default=str))
+        return
+    settings.print_facts(facts | {"exchanges": ", ".join(f"{n!r}: {c}" for n, c in done.exchanges.items())})
+    if samples:
+        settings.print_rows(_SHOWN, [[_plain(one)[name] for name in _SHOWN] for one in samples])
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A sample with a body that can be printed."""
+    return row | {"body": bytes(row["body"] or b"").decode(errors="replace")[:_CHARACTERS]}
+
+
+command: click.Command = built(
+    "replay",
+    replay,
+    (
+        click.Option(["--from", "source"], required=True, metavar="PATH", help="the folder of the lake"),
+        click.Option(["--name"], required=True, help="of this replay, by which it is known when run again"),
+        click.Option(["--exchange"], metavar="NAME", help="in place of each message's own"),
+        click.Option(["--routing-key"], metavar="KEY", help="in place of each message's own"),
+        click.Option(["--since"], metavar="TIME", help="when the broker took them in, ISO 8601"),
+        click.Option(["--until"], metavar="TIME", help="before this time"),
+        click.Option(["--queue"], multiple=True, metavar="NAME", help="of these queues"),
+        click.Option(["--message-id"], multiple=True, metavar="ID", help="with one of these"),
+        click.Option(["--header"], multiple=True, metavar="NAME=VALUE", help="with all of these"),
+        click.Option(["--where"], metavar="SQL", help="a condition over the columns of messages, and day"),
+        click.Option(["--rate"], type=float, metavar="N", help="at most so many in a second"),
+        click.Option(
+            ["--batch-rows"],
+            type=click.IntRange(1),
+            default=_BATCH_ROWS,
+            show_default=True,
+            help="how many are published at once",
+        ),
+        click.Option(
+            ["--user-ids"],
+            type=click.Choice(["check", "keep", "drop"]),
+            default="check",
+            show_default=True,
+            help="what to do with the property that names another user",
+        ),
+        click.Option(["--dry-run"], is_flag=True, help="say what would go, and send nothing"),
+        click.Option(
+            ["--samples"], type=click.IntRange(0), default=_SAMPLES, show_default=True, help="show so many"
+        ),
+    ),
+)
