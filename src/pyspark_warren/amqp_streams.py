@@ -31,6 +31,8 @@ LOOKING_PREFETCH = 1_000
 class AmqpStreams:
     """See `Streams`."""
 
+    has_times = False
+
     def __init__(self, broker: Broker, prefetch: int | None) -> None:
         self._broker = broker
         self._prefetch = prefetch or PREFETCH

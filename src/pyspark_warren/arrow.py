@@ -2,6 +2,7 @@
 
 import http.client
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ BROKEN = (OSError, http.client.HTTPException, pa.ArrowException)
 
 class ArrowStreams:
     """See `Streams`."""
+
+    has_times = True
 
     def __init__(self, broker: Broker) -> None:
         self._management = Management(broker)
@@ -45,7 +48,7 @@ class ArrowStreams:
 
     def read(self, wanted: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The messages; if the connection breaks, it goes on behind the last one."""
-        query = {"end": wanted.end, "epoch": wanted.epoch or None}
+        query = {"end": wanted.end, "epoch": wanted.epoch or None, **wanted.only.query}
         try:
             yield from resumed(
                 self._management,
@@ -64,10 +67,7 @@ class ArrowStreams:
             if wanted.is_loss_fatal:
                 raise gone(wanted.queue, wanted.start, first) from None
             if first < wanted.end:
-                left = Range(
-                    queue=wanted.queue, epoch=wanted.epoch, start=first, end=wanted.end, is_loss_fatal=False
-                )
-                yield from self.read(left, columns)
+                yield from self.read(replace(wanted, start=first), columns)
 
     def _path(self, queue: str) -> str:
         return path("warren", "streams", self._vhost, queue)

@@ -126,7 +126,8 @@ def path(*parts: str) -> str:
 
 def _with_query(place: str, query: Mapping[str, Any] | None) -> str:
     given = {name: value for name, value in (query or {}).items() if value is not None}
-    return f"{place}?{urlencode(given)}" if given else place
+    # A name with several values stands there several times.
+    return f"{place}?{urlencode(given, doseq=True)}" if given else place
 
 
 def _json(answer: http.client.HTTPResponse) -> Any:

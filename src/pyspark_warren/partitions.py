@@ -10,7 +10,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark_warren.amqp_streams import AmqpStreams
 from pyspark_warren.http import Management, path
 from pyspark_warren.options import ReadOptions
-from pyspark_warren.streams import Range, Streams
+from pyspark_warren.streams import ANY, Addressed, Range, Streams
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,13 +77,14 @@ class BrowsePart(Part):
     """What waits in a queue when it is asked for; nothing changes by it."""
 
     queue: str
+    only: Addressed = ANY
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
         """The messages. A connection that breaks ends it: what waits is another thing each time."""
         from pyspark_warren.arrow import answered
 
         place = path("warren", "queues", options.broker.target.vhost, self.queue, "rows")
-        query = {"count": options.offsets_max, "octets_max": options.octets_max}
+        query = {"count": options.offsets_max, "octets_max": options.octets_max, **self.only.query}
         for batch, _ in answered(Management(options.broker), place, query, columns):
             yield batch
 

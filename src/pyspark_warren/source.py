@@ -1,7 +1,7 @@
 """`format("warren")`: what Spark calls."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyspark
@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from pyspark_warren import schema as columns
 from pyspark_warren.choosing import choose
 from pyspark_warren.classic_source import ClassicSource
+from pyspark_warren.filters import EVERYTHING, narrowed
 from pyspark_warren.lease_source import LeaseSource
 from pyspark_warren.options import ReadOptions, read_options, write_options
 from pyspark_warren.partitions import BrowsePart, Part
@@ -41,6 +42,7 @@ except ImportError:  # before Spark 4.2
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter
 
 # Since this version, Spark says how much a batch may have, and how a query ends that takes what is available.
 ADMISSION_SINCE = (4, 2)
@@ -89,7 +91,10 @@ class WarrenDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
-        return WarrenReader(self._read_options(), _columns(schema))
+        options = self._read_options()
+        # Spark refuses a reader that takes filters, unless its own configuration says that it may.
+        kind = FilteredReader if options.is_filter_pushed else WarrenReader
+        return kind(options, _columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For `spark.readStream`."""
@@ -117,19 +122,27 @@ class WarrenReader(DataSourceReader):
     def __init__(self, options: ReadOptions, names: tuple[str, ...]) -> None:
         self._options = options
         self._columns = names
+        self._wanted = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
         """The tasks."""
         choice = choose(self._options, is_streaming=False)
         if choice.mode == "browse":
-            return [BrowsePart(choice.queues[0])]
-        source = StreamSource(self._options, choice)
-        start = source.edge(self._options.starting)
-        return list(source.parts(start, source.edge(self._options.ending)))
+            return [BrowsePart(choice.queues[0], self._wanted.addressed)]
+        return list(StreamSource(self._options, choice).batch(self._wanted))
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """One task's messages."""
         return _read(partition, self._options, self._columns)
+
+
+class FilteredReader(WarrenReader):
+    """The same for the option `pushdown`: does not read what filters leave out."""
+
+    def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":  # noqa: N802
+        """Have them narrow what is read; Spark looks at all rows again, so none counts as done."""
+        self._wanted = narrowed(filters)
+        return filters
 
 
 class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

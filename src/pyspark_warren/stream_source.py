@@ -1,14 +1,16 @@
 """A query over streams: where it stands, and what its next batch is."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark_warren import offsets
 from pyspark_warren.choosing import Choice
+from pyspark_warren.filters import Narrowed
 from pyspark_warren.offsets import Place
 from pyspark_warren.options import EARLIEST, LATEST, ReadOptions
 from pyspark_warren.partitions import Part, StreamPart, opened_streams, split
-from pyspark_warren.streams import Bounds, DataLoss, Range, gone
+from pyspark_warren.streams import ANY, Addressed, Bounds, DataLoss, Range, gone
 
 
 class StreamSource:
@@ -59,7 +61,17 @@ class StreamSource:
         """Where the streams end now."""
         return self.edge(LATEST)
 
-    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
+    def batch(self, wanted: Narrowed) -> list[Part]:
+        """The tasks of a read of what is there, as far as it is `wanted`."""
+        starting, ending = self._edge(self._options.starting), self._edge(self._options.ending)
+        start, end = {}, {}
+        for queue in filter(wanted.has, self._choice.queues):
+            key = offsets.key(self._vhost, queue)
+            start[key] = wanted.first(queue, starting[key], self._streams)
+            end[key] = wanted.last(queue, ending[key], self._streams)
+        return self.parts(offsets.written(start), offsets.written(end), wanted.addressed)
+
+    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any], only: Addressed = ANY) -> list[Part]:
         """The tasks of one batch; the same for the same offsets, whenever it is asked."""
         before, after = offsets.read(start), offsets.read(end)
         wanted = []
@@ -72,12 +84,7 @@ class StreamSource:
         self._check_known(after)
         total = sum(one.end - one.start for one in wanted)
         return [
-            StreamPart(
-                Range(
-                    queue=one.queue, epoch=one.epoch, start=low, end=high, is_loss_fatal=one.is_loss_fatal
-                ),
-                self._choice.transport,
-            )
+            StreamPart(replace(one, start=low, end=high, only=only), self._choice.transport)
             for one in wanted
             for low, high in split(
                 one.start, one.end, max(1, -(-self._options.partitions_min * (one.end - one.start) // total))

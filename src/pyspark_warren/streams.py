@@ -24,6 +24,22 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Addressed:
+    """Messages with one of these keys and exchanges; None is any. Who cannot choose may send others, too."""
+
+    exchanges: tuple[str, ...] | None = None
+    routing_keys: tuple[str, ...] | None = None
+
+    @property
+    def query(self) -> dict[str, Sequence[str] | None]:
+        """As the HTTP API is asked."""
+        return {"exchange": self.exchanges, "routing_key": self.routing_keys}
+
+
+ANY = Addressed()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
     """Messages of one stream, from `start` up to, and without, `end`."""
 
@@ -32,10 +48,14 @@ class Range:
     start: int
     end: int
     is_loss_fatal: bool
+    only: Addressed = ANY
 
 
 class Streams(Protocol):
     """The streams of one virtual host."""
+
+    # Whether `broker_timestamp` is the time by which `offset_at` looks.
+    has_times: bool
 
     def bounds(self, queue: str, expected: int = 0) -> Bounds:
         """What it holds now; what is below `committed` stays as it is. It should be `expected` at least."""

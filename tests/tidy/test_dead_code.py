@@ -12,8 +12,8 @@ from tests.tidy.sources import SOURCE, Function, files, is_generated, modules, p
 CALLED_BY_ASYNCIO = {*dir(asyncio.Protocol), *dir(asyncio.BufferedProtocol)}
 # Methods that Spark looks for on a source and on its reader.
 CALLED_BY_SPARK = {
-    "getDefaultReadLimit", "initialOffset", "prepareForTriggerAvailableNow", "reportLatestOffset",
-    "streamReader", "streamWriter",
+    "getDefaultReadLimit", "initialOffset", "prepareForTriggerAvailableNow", "pushFilters",
+    "reportLatestOffset", "streamReader", "streamWriter",
 }  # fmt: skip
 WORD = re.compile(r"\w+")
 # A table of the specification, kept whole.

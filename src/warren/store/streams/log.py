@@ -64,6 +64,7 @@ class StreamLog:
         "_random_octets",
         "_report",
         "_steps",
+        "_time",
         "_tracking",
         "_written",
         "committed",
@@ -100,6 +101,9 @@ class StreamLog:
         # Steps that are due besides: files to be deleted.
         self._steps: list[Step] = []
         self._cache = files.cache
+        # Of the last chunk: times never go back, so that a time is a place, also where the clock was set back
+        # while the broker was down.
+        self._time = max((segment.last_time for segment in segments), default=0)
         # Of producers and consumers: what is known, what of it stands in chunks that were made, and what is
         # to stand in the next.
         self._tracking = tracking or Tracking()
@@ -190,6 +194,7 @@ class StreamLog:
             if taken and self._is_full(builder.size):
                 break
             is_first = segment.size == HEAD_SIZE
+            self._time = builder.time = max(builder.time, self._time)
             tail = self._tail(builder.tracking, segment.seed, is_whole=is_first)
             octets = builder.encode(segment.mark, segment.seed, flags | KNOWS_ALL * is_first, tail)
             head = read_head(octets, 0, segment.mark, segment.seed)

@@ -103,6 +103,17 @@ def test_a_time_leads_to_the_first_chunk_that_is_not_older(time: int, offset: in
     assert stream.log.offset_at(time) == offset
 
 
+def test_times_of_chunks_never_go_back_whatever_the_clock_does() -> None:
+    stream = Stream(segment_size=200)
+    for now in (5_000, 6_000, 1_000, 2_000):
+        stream.append(b"x" * 40, now=now)
+        stream.write()
+        stream.reopen()
+    times = [chunk.time for offset in range(4) if (chunk := stream.log.read(offset)) is not None]
+    assert times == [5_000, 6_000, 6_000, 6_000]
+    assert [stream.log.offset_at(time) for time in (1_000, 5_500, 6_001)] == [0, 1, 4]
+
+
 def _filled(stream: Stream) -> None:
     for n in range(12):
         stream.append(b"x" * 400, now=1_000 * n)

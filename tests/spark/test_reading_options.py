@@ -1,0 +1,245 @@
+"""What to read, and how much of it at once: the options that name it, with a real Warren."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from tests.broker import free_port, running_warren
+from tests.spark.brokers import STREAM, Place
+
+from pyspark_warren.amqp import CHANNEL
+from pyspark_warren.arrow import ArrowStreams
+from pyspark_warren.choosing import choose
+from pyspark_warren.http import HttpRefused
+from pyspark_warren.options import ReadOptions, read_options
+from pyspark_warren.partitions import Part, StreamPart
+from pyspark_warren.stream_source import StreamSource
+from pyspark_warren.streams import DataLoss, Range
+from warren.client.link import BrokerRefused
+from warren.wire.methods import ExchangeDeclare, ExchangeDeclareOk, QueueBind, QueueBindOk
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+SHORT = STREAM | {"x-max-length-bytes": 20_000, "x-stream-max-segment-size-bytes": 10_000}
+
+
+def source(options: ReadOptions) -> StreamSource:
+    """A query over streams, as a driver has it."""
+    return StreamSource(options, choose(options, is_streaming=True))
+
+
+def bodies(parts: list[Part], options: ReadOptions) -> list[bytes]:
+    """What the tasks of a batch read."""
+    return [
+        row["body"]
+        for part in parts
+        for batch in part.read(options, ("offset", "body"))
+        for row in batch.to_pylist()
+    ]
+
+
+def ranges(parts: list[Part]) -> list[tuple[str, int, int]]:
+    """Which offsets the tasks read."""
+    found = [part.range for part in parts if isinstance(part, StreamPart)]
+    return [(one.queue, one.start, one.end) for one in found]
+
+
+@pytest.fixture(scope="module")
+def super_stream(warren: Place) -> str:
+    """Three streams behind one exchange, with ten, twenty and thirty messages."""
+    with warren.link() as link:
+        link.call(CHANNEL, ExchangeDeclare(exchange="visits", durable=True), ExchangeDeclareOk)
+    for number in range(3):
+        name = f"visits-{number}"
+        warren.declare(name, STREAM)
+        with warren.link() as link:
+            bind = QueueBind(queue=name, exchange="visits", routing_key=str(number))
+            link.call(CHANNEL, bind, QueueBindOk)
+        warren.publish(name, [b"%d:%d" % (number, at) for at in range(10 * (number + 1))])
+    return "visits"
+
+
+def test_a_super_stream_is_read_as_one(spark: SparkSession, warren: Place, super_stream: str) -> None:
+    reader = spark.read.format("warren").options(**warren.options).option("superStream", super_stream)
+    counts = {row.queue: row["count"] for row in reader.load().groupBy("queue").count().collect()}
+    assert counts == {"visits-0": 10, "visits-1": 20, "visits-2": 30}
+
+
+def test_batches_of_several_streams_take_of_each_its_share(warren: Place, super_stream: str) -> None:
+    options = read_options(warren.options | {"superStream": super_stream, "minPartitions": "6"})
+    query = source(options)
+    end = query.latest(query.initial(), 30, None)
+    assert {key: place["next"] for key, place in end["s"].items()} == {
+        "//visits-0": 5, "//visits-1": 10, "//visits-2": 15,
+    }  # fmt: skip
+    parts = query.parts(query.initial(), end)
+    assert len(parts) == 6
+    assert len(bodies(parts, options)) == 30
+
+
+def test_no_super_stream_of_the_name_is_told(warren: Place) -> None:
+    with pytest.raises((ValueError, HttpRefused), match="nothing-there"):
+        source(read_options(warren.options | {"superStream": "nothing-there"}))
+
+
+def test_a_read_begins_and_ends_by_time(warren: Place) -> None:
+    warren.declare("timed", STREAM)
+    warren.publish("timed", [b"before"] * 5)
+    since = int(time.time() * 1000) + 1
+    _pass(since)
+    warren.publish("timed", [b"within"] * 7)
+    until = int(time.time() * 1000) + 1
+    _pass(until)
+    warren.publish("timed", [b"behind"] * 9)
+    given = {"queue": "timed", "startingTimestamp": str(since), "endingTimestamp": str(until)}
+    for transport in ("arrow", "amqp"):
+        options = read_options(warren.options | given | {"transport": transport, "mode": "stream"})
+        query = source(options)
+        found = bodies(query.parts(query.initial(), query.edge(options.ending)), options)
+        # Over AMQP times are whole seconds: there may be more at both ends.
+        assert found.count(b"within") == 7 if transport == "arrow" else set(found) <= {b"before", b"within"}
+        assert transport == "amqp" or len(found) == 7
+
+
+def _pass(moment: int) -> None:
+    """Return when the clock has passed `moment` (ms)."""
+    while time.time() * 1000 <= moment:
+        time.sleep(0.001)
+
+
+def test_batches_have_about_as_many_octets_as_was_asked_for(warren: Place) -> None:
+    warren.declare("weighed", STREAM)
+    warren.publish("weighed", [b"x" * 1_000] * 500)
+    options = read_options(warren.options | {"queue": "weighed", "maxBytesPerTrigger": "100000"})
+    query = source(options)
+    at, sizes = query.initial(), []
+    while (end := query.latest(at, None, options.octets_max)) != at:
+        sizes.append(sum(map(len, bodies(query.parts(at, end), options))))
+        at = end
+    assert sum(sizes) == 500_000
+    assert all(80_000 <= size <= 100_000 for size in sizes[:-1])
+
+
+def test_a_batch_has_as_many_tasks_as_was_asked_for_and_none_is_empty(warren: Place) -> None:
+    warren.declare("shared", STREAM)
+    warren.publish("shared", [b"%d" % number for number in range(10)])
+    query = source(read_options(warren.options | {"queue": "shared", "minPartitions": "4"}))
+    end = query.latest(query.initial(), None, None)
+    assert ranges(query.parts(query.initial(), end)) == [
+        ("shared", 0, 2), ("shared", 2, 5), ("shared", 5, 7), ("shared", 7, 10),
+    ]  # fmt: skip
+    one = query.latest(query.initial(), 1, None)
+    assert ranges(query.parts(query.initial(), one)) == [("shared", 0, 1)]
+
+
+def test_what_retention_took_ends_the_query_or_is_left_out(warren: Place) -> None:
+    warren.declare("short", SHORT)
+    for number in range(20):
+        warren.publish("short", [b"%d" % number * 200] * 100)
+    bounds = ArrowStreams(warren.broker).bounds("short")
+    assert 0 < bounds.first < bounds.committed
+    start = '{"v":1,"s":{"//short":{"next":0}}}'
+    given = {"queue": "short", "startingOffsets": start}
+    strict = read_options(warren.options | given)
+    query = source(strict)
+    lost = f"0 to {bounds.first - 1} of the stream 'short' are gone"
+    with pytest.raises(DataLoss, match=lost):
+        query.parts(query.initial(), query.committed())
+    # Planned before retention took it: the broker answers 410, and the task knows what that means.
+    late = Range(queue="short", epoch=bounds.epoch, start=0, end=bounds.committed, is_loss_fatal=True)
+    with pytest.raises(DataLoss, match=lost):
+        list(ArrowStreams(warren.broker).read(late, ("offset",)))
+    lax = read_options(warren.options | given | {"failOnDataLoss": "false"})
+    query = source(lax)
+    found = bodies(query.parts(query.initial(), query.committed()), lax)
+    assert len(found) == bounds.committed - bounds.first
+
+
+@pytest.fixture
+def pushing(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session that lets Python sources have filters."""
+    spark.conf.set(PUSHDOWN, "true")
+    yield spark
+    spark.conf.unset(PUSHDOWN)
+
+
+def test_filters_narrow_what_the_broker_is_asked_for(
+    pushing: SparkSession, warren: Place, super_stream: str
+) -> None:
+    def rows(condition: str) -> DataFrame:
+        # Each from a load of its own: Spark 4.3 keeps the filters of one query for the next that has none.
+        reader = pushing.read.format("warren").options(**warren.options).option("pushdown", "true")
+        loaded = reader.option("superStream", super_stream).option("minPartitions", 3).load()
+        return loaded.where(condition)
+
+    some = rows("queue = 'visits-2' and offset >= 5 and offset < 8")
+    assert some.rdd.getNumPartitions() == 3
+    assert sorted(row.body for row in some.collect()) == [b"2:5", b"2:6", b"2:7"]
+    assert rows("routing_key in ('visits-0', 'none') and exchange = ''").count() == 10
+    assert rows("routing_key = 'none' or offset < 0").count() == 0
+    assert rows("broker_timestamp > '2001-01-01' and broker_timestamp < '2101-01-01'").count() == 60
+    assert rows("broker_timestamp < '2001-01-01'").count() == 0
+    # Spark makes one task of none.
+    assert rows("broker_timestamp < '2001-01-01'").rdd.getNumPartitions() == 1
+    assert rows("offset = 29 or body = cast('0:0' as binary)").count() == 2
+
+
+def test_filters_of_a_session_that_does_not_push_them_are_told(
+    spark: SparkSession, warren: Place, super_stream: str
+) -> None:
+    reader = spark.read.format("warren").options(**warren.options).option("pushdown", "true")
+    with pytest.raises(PySparkException, match=PUSHDOWN):
+        reader.option("superStream", super_stream).load().count()
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Path]]:
+    """A Warren that speaks TLS alone, and the folder with the certificate that it is known by."""
+    folder = tmp_path_factory.mktemp("secured")
+    authority = trustme.CA()
+    server, client = authority.issue_cert("127.0.0.1"), authority.issue_cert("127.0.0.1")
+    server.private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
+    client.private_key_and_cert_chain_pem.write_to_path(folder / "client.pem")
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    port, management = free_port(), free_port()
+    settings = {
+        "listeners.ssl.default": f"127.0.0.1:{port}",
+        "ssl_options.certfile": str(folder / "server.pem"),
+        "ssl_options.keyfile": str(folder / "server.pem"),
+        "ssl_options.cacertfile": str(folder / "ca.pem"),
+        "ssl_options.verify": "verify_peer",
+        "ssl_options.fail_if_no_peer_cert": "true",
+    }
+    arguments = ("--data-dir", str(folder / "data"), "--management-port", str(management))
+    with running_warren(folder, settings, arguments=arguments) as plain:
+        Place(plain.port, management).declare("secret", STREAM)
+        Place(plain.port, management).publish("secret", [b"%d" % number for number in range(100)])
+        yield Place(port, management), folder
+
+
+def test_tls_checks_the_broker_and_shows_a_certificate(secured: tuple[Place, Path]) -> None:
+    place, folder = secured
+    known = {
+        "uri": f"amqps://guest:guest@127.0.0.1:{place.port}/%2f",
+        "managementUri": place.options["managementUri"],
+        "queue": "secret",
+        "mode": "stream",
+        "retries": "0",
+        "tls.caFile": str(folder / "ca.pem"),
+    }
+    shown = {"tls.certFile": str(folder / "client.pem"), "tls.keyFile": str(folder / "client.pem")}
+    for transport in ("amqp", "auto"):
+        options = read_options(known | shown | {"transport": transport})
+        query = source(options)
+        assert len(bodies(query.parts(query.initial(), query.committed()), options)) == 100
+    with pytest.raises(BrokerRefused):
+        source(read_options(known | {"transport": "amqp"})).initial()
+    stranger = folder / "other.pem"
+    trustme.CA().cert_pem.write_to_path(stranger)
+    with pytest.raises(BrokerRefused, match="certificate verify failed"):
+        source(read_options(known | shown | {"tls.caFile": str(stranger), "transport": "amqp"})).initial()
+    unchecked = known | shown | {"tls.caFile": str(stranger), "tls.verify": "false", "transport": "amqp"}
+    assert source(read_options(unchecked)).initial()["s"]["//secret"]["next"] == 0
