@@ -36,7 +36,11 @@ class Raw:
         self._socket.sendall(octets)
 
     def hear(self) -> bytes:
-        size = int.from_bytes(self._file.read(4), "big")
+        """The next frame; ConnectionError if there is none."""
+        octets = self._file.read(4)
+        if not octets:
+            raise ConnectionError("the broker has closed the connection")
+        size = int.from_bytes(octets, "big")
         return self._file.read(size)
 
     def ask(self, command: Command) -> bytes:

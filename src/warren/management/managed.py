@@ -16,6 +16,7 @@ from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_NAME
 from warren.metadata.proposals import Proposals
 from warren.session.server import Server
+from warren.session.streaming.counts import StreamCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class Managed:
     queue_order: QueueOrder
     jobs: Jobs
     staging: Staging
+    # What clients of the stream protocol did.
+    stream_counts: StreamCounts
     # Where it keeps what survives, and what it was configured with; empty without.
     data_directory: str
     config_files: tuple[str, ...]

@@ -143,6 +143,7 @@ class Node:
             queue_order=QueueOrder(self.broker.metadata),
             jobs=Jobs(random_octets, self._clock.now),
             staging=self.broker.staging,
+            stream_counts=self._hall.counts,
             data_directory=str(self._folder.path) if self._folder is not None else "",
             config_files=config.files,
             alarms=alarms,

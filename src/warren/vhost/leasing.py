@@ -8,6 +8,7 @@ after a crash the metadata says what becomes of each: those of a lease are taken
 those of one that was settled are acknowledged again, as far as they are there.
 """
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
@@ -67,6 +68,8 @@ class Leasing:
         "_letting_go",
         "_vhost",
         "_world",
+        "ended_counts",
+        "granted_count",
         "held",
     )
 
@@ -75,6 +78,9 @@ class Leasing:
         self._world = world
         # By the id of the lease, which the metadata may not have yet.
         self.held: dict[str, Held] = {}
+        # Since the virtual host lives: how many were granted, and how many ended in which way.
+        self.granted_count = 0
+        self.ended_counts: Counter[LeaseState] = Counter()
         # Leases that are being granted, by what they go by in the metadata.
         self._granting: dict[tuple[str, str, str], _Granting] = {}
         # Those that are being ended because their time is over.
@@ -212,6 +218,7 @@ class Leasing:
             return
         match event:
             case LeaseGranted(lease=lease):
+                self.granted_count += 1
                 if lease.id not in self.held:
                     # Whoever took its messages was shut down before the metadata had it.
                     run(self._hold(lease))
@@ -219,6 +226,7 @@ class Leasing:
             case LeaseRenewed():
                 self._schedule()
             case LeaseEnded(lease=lease, state=state):
+                self.ended_counts[state] += 1
                 held = self.held.pop(lease.id, None)
                 if held is not None:
                     self._letting_go += 1

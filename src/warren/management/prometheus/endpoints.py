@@ -71,7 +71,7 @@ async def _summed(node: Managed) -> AsyncIterator[str]:
     scrape = Scrape(node)
     for source in SOURCES:
         if isinstance(source, ObjectSource):
-            yield await _sum(_PREFIX, source, node, None)
+            yield await _sum(_PREFIX, source, scrape, None)
         else:
             yield _texts(_PREFIX, source, source.rows(scrape, None))
     for prefix, others in ((_PREFIX, SUMS), *_ALWAYS):
@@ -88,14 +88,15 @@ async def _listed(
             if not isinstance(source, ObjectSource):
                 yield _texts(prefix, source, source.rows(scrape, wanted))
             elif source.together is not None:
-                yield await _sum(prefix, source, node, wanted)
+                yield await _sum(prefix, source, scrape, wanted)
             else:
                 async for text in _objects(prefix, source, node, wanted):
                     yield text
 
 
-async def _sum(prefix: str, source: ObjectSource, node: Managed, wanted: Wanted) -> str:
+async def _sum(prefix: str, source: ObjectSource, scrape: Scrape, wanted: Wanted) -> str:
     """The families of `source`, each with one number for all objects."""
+    node = scrape.node
     if not source.is_summed:
         return _families(prefix, source, [])
     readers = source.readers(node)
@@ -106,7 +107,8 @@ async def _sum(prefix: str, source: ObjectSource, node: Managed, wanted: Wanted)
             if place % _READ_PER_TURN == 0:
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
-    return _families(prefix, source, [(source.together or "", tuple(sums))])
+    beside = () if source.beside is None else source.beside(scrape, wanted)
+    return _families(prefix, source, [(source.together or "", tuple(sums)), *beside])
 
 
 async def _objects(prefix: str, source: ObjectSource, node: Managed, wanted: Wanted) -> AsyncIterator[str]:

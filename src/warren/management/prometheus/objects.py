@@ -14,12 +14,15 @@ from warren.limits import NAMES_PER_TURN
 from warren.management.managed import Managed
 from warren.management.orders import present_of
 from warren.management.prometheus.exposition import labels
+from warren.management.views.connections import Connected, connections_of, vhost_of
 from warren.management.views.consumers import Opened, channel_name
 from warren.management.views.queues import MEMORY, utilisation
+from warren.management.views.streams import Clients, lag_max
 from warren.metadata.records import ExchangeRecord
 from warren.metadata.vhosts import Vhost
 from warren.queues.local import LocalQueue
-from warren.session.connection import Connection
+from warren.queues.stream import StreamQueue
+from warren.session.streaming.connection import StreamConnection
 
 # The virtual hosts that somebody asks about; None for all.
 Wanted: TypeAlias = frozenset[str] | None
@@ -43,18 +46,23 @@ def queues(node: Managed, wanted: Wanted) -> Iterator[LocalQueue]:
                 yield from present_of(named[at : at + NAMES_PER_TURN], domain.vhost.queues)
 
 
-def connections(node: Managed, wanted: Wanted) -> Iterator[Connection]:
-    """Every connection that has come to a virtual host."""
-    for connection in list(node.server.connections):
-        if connection.domain is not None and (wanted is None or connection.domain.vhost.name in wanted):
-            yield connection
+def connections(node: Managed, wanted: Wanted) -> Iterator[Connected]:
+    """Every connection, of any protocol."""
+    return (found for found in connections_of(node) if wanted is None or vhost_of(found) in wanted)
+
+
+def streams(node: Managed, wanted: Wanted) -> Iterator[StreamQueue]:
+    """Every stream that somebody reads."""
+    found = (queue for queue in queues(node, wanted) if isinstance(queue, StreamQueue))
+    return (queue for queue in found if queue.consumer_count)
 
 
 def channels(node: Managed, wanted: Wanted) -> Iterator[Opened]:
     """Every channel."""
     for connection in connections(node, wanted):
-        for channel in list(connection.channels.values()):
-            yield connection, channel
+        if not isinstance(connection, StreamConnection):
+            for channel in list(connection.channels.values()):
+                yield connection, channel
 
 
 def exchanges(node: Managed, wanted: Wanted) -> Iterator[tuple[Vhost, ExchangeRecord]]:
@@ -87,7 +95,7 @@ def about_publishing(queue: LocalQueue) -> str:
     return labels(channel="", queue_vhost=vhost, queue=queue.name, exchange_vhost=vhost, exchange="")
 
 
-def about_connection(connection: Connection) -> str:
+def about_connection(connection: Connected) -> str:
     """Its labels: RabbitMQ, too, calls it a channel."""
     return labels(channel=connection.peer.name)
 
@@ -137,7 +145,7 @@ moved = always(
     attrgetter("read_count"),
     attrgetter("write_count"),
     attrgetter("outbox.size"),
-    lambda connection: len(connection.channels),
+    lambda connection: 0 if isinstance(connection, StreamConnection) else len(connection.channels),
 )
 publishing = always(
     *(
@@ -170,3 +178,9 @@ def memory(node: Managed) -> tuple[Reader, ...]:
         return utilisation(queue, time)
 
     return *(MEMORY[name] for name in names), used, used
+
+
+def lags(node: Managed) -> tuple[Reader, ...]:
+    """How far the slowest reader of a stream is behind."""
+    clients = Clients(node)
+    return (lambda queue: lag_max(queue, clients) or 0,)

@@ -15,13 +15,21 @@ from warren.management.managed import Managed
 from warren.management.prometheus.exposition import labels
 from warren.management.prometheus.objects import Wanted
 from warren.management.samples import VHOST_COLUMNS
+from warren.management.views.connections import stream_connections
+from warren.management.views.consumers import subscribing_on
 from warren.management.views.nodes import THREADS_MAX
 from warren.management.views.overview import totals
+from warren.management.views.streams import publishing_on
+from warren.metadata.leases import LeaseState
+from warren.queues.stream import StreamQueue
 from warren.session.greeting import COMPATIBLE_VERSION
+from warren.wire.streams.codes import Code
 
 Row: TypeAlias = tuple[str, tuple[float, ...]]
 
 AMQP = labels(protocol="amqp091")
+_STREAM = labels(protocol="stream")
+_OF_STREAMS = labels(protocol="stream", queue_type="rabbit_stream_queue")
 _CLASSIC = labels(protocol="amqp091", queue_type="rabbit_classic_queue")
 # What RabbitMQ counts of its disk and its tables, and nobody does here.
 UNMEASURED = (
@@ -34,6 +42,14 @@ DEATHS = {
     "rejected": "dead-lettered due to basic.reject or basic.nack",
     "maxlen": "dead-lettered due to overflow drop-head or reject-publish-dlx",
     "delivery_limit": "dead-lettered due to delivery-limit exceeded",
+}
+
+
+# The codes of the stream protocol, under RabbitMQ's names.
+STREAM_ERRORS = {
+    code.name.lower(): f"Total number of commands failed with {code.name.lower().replace('_', ' ')}"
+    for code in Code
+    if code not in (Code.OK, Code.NO_OFFSET)
 }
 
 
@@ -178,6 +194,9 @@ def received(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
         AMQP,
         (row["publish"], confirmed, confirmed, routed, row["return_unroutable"], row["drop_unroutable"]),
     )
+    counts = scrape.node.stream_counts
+    # Nothing is routed there, as RabbitMQ has it.
+    yield _STREAM, (counts.published, counts.confirmed, counts.confirmed, 0, 0, 0)
 
 
 def handed_out(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
@@ -185,11 +204,57 @@ def handed_out(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     row = scrape.totals
     names = ("deliver_get", "deliver_no_ack", "deliver", "get_no_ack", "get", "get_empty", "redeliver", "ack")
     yield _CLASSIC, tuple(row[name] for name in names)
+    yield _OF_STREAMS, (scrape.node.stream_counts.delivered, *(0 for _ in names[1:]))
 
 
 def consumers(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     """Who consumes."""
-    yield AMQP, (scrape.objects["consumers"],)
+    subscriptions = sum(1 for _ in subscribing_on(stream_connections(scrape.node)))
+    yield AMQP, (scrape.objects["consumers"] - subscriptions,)
+    yield _STREAM, (subscriptions,)
+
+
+def stream_publishers(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+    """Who publishes by the stream protocol."""
+    yield _STREAM, (sum(1 for _ in publishing_on(stream_connections(scrape.node))),)
+
+
+def stream_errors(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+    """What clients of the stream protocol were refused."""
+    failures = scrape.node.stream_counts.failures
+    yield _STREAM, tuple(failures[Code[name.upper()]] for name in STREAM_ERRORS)
+
+
+def kept(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+    """Streams and leases of each virtual host."""
+    for name, domain in list(scrape.node.server.domains.items()):
+        if wanted is None or name in wanted:
+            streams = [queue for queue in domain.vhost.queues.values() if isinstance(queue, StreamQueue)]
+            leases = list(domain.leasing.leases.active())
+            yield (
+                labels(vhost=name),
+                (
+                    len(streams),
+                    sum(queue.log.octets for queue in streams),
+                    len(leases),
+                    sum(lease.messages for lease in leases),
+                    domain.leasing.granted_count,
+                ),
+            )
+
+
+def ended_leases(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+    """How leases have ended, in each virtual host."""
+    for name, domain in list(scrape.node.server.domains.items()):
+        if wanted is None or name in wanted:
+            for state in LeaseState:
+                if state is not LeaseState.ACTIVE:
+                    yield labels(vhost=name, outcome=state.value), (domain.leasing.ended_counts[state],)
+
+
+def staged(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+    """What is staged."""
+    yield "", (scrape.node.staging.count, scrape.node.staging.octets)
 
 
 def dead(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:

@@ -34,8 +34,9 @@ class ObjectSource:
     objects: Callable[[Managed, Wanted], Iterator[Any]]
     readers: Readers
     about: Callable[[Any], str]
-    # They are added up everywhere, under these labels.
+    # They are added up everywhere, under these labels; and beside them stand rows of what are no objects.
     together: str | None = None
+    beside: Rows | None = None
     # False for numbers that come to nothing together: a sum has the names of the families only.
     is_summed: bool = True
 
@@ -314,6 +315,20 @@ SOURCES = (
         objects.is_publisher,
         objects.about_publisher,
         together=rows.AMQP,
+        beside=rows.stream_publishers,
+    ),
+    Source(
+        "",
+        _counters(**{f"global_stream_error_{name}": text for name, text in rows.STREAM_ERRORS.items()}),
+        rows.stream_errors,
+    ),
+    ObjectSource(
+        "stream_consumer_metrics",
+        _gauges(stream_consumer_max_offset_lag="Current maximum of offset lag of consumers"),
+        objects.streams,
+        objects.lags,
+        objects.about_queue,
+        is_summed=False,
     ),
     Source("", _gauges(global_consumers="Consumers currently connected"), rows.consumers),
     Source(
@@ -379,5 +394,29 @@ UNPREFIXED = (
             Family("warren_vhost_damaged_records", GAUGE, "Places that could not be read at its start"),
         ),
         rows.vhosts,
+    ),
+    Source(
+        "",
+        (
+            Family("warren_streams", GAUGE, "Streams"),
+            Family("warren_stream_octets", GAUGE, "Octets of streams on the disk"),
+            Family("warren_leases", GAUGE, "Leases that have not ended"),
+            Family("warren_leased_messages", GAUGE, "Messages that are on lease"),
+            Family("warren_leases_granted_total", COUNTER, "Leases that were granted since the start"),
+        ),
+        rows.kept,
+    ),
+    Source(
+        "",
+        (Family("warren_leases_ended_total", COUNTER, "Leases that have ended since the start, by how"),),
+        rows.ended_leases,
+    ),
+    Source(
+        "",
+        (
+            Family("warren_staged_stages", GAUGE, "Stages that wait to be committed"),
+            Family("warren_staged_octets", GAUGE, "Octets of all that is staged, or is coming"),
+        ),
+        rows.staged,
     ),
 )

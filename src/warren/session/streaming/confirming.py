@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from warren.model.confirmation import Confirmation
 from warren.session.outbox import Outbox
+from warren.session.streaming.counts import StreamCounts
 from warren.wire.streams.codes import Code
 from warren.wire.streams.commands import PublishConfirm, PublishError
 from warren.wire.streams.fields import Failure
@@ -25,12 +26,16 @@ class Confirming(Confirmation):
         "_publisher",
         "_sequences",
         "_settled",
+        "_totals",
         "confirmed_count",
         "failed_count",
     )
 
-    def __init__(self, outbox: Outbox, publisher: int, settled: Callable[[int], None]) -> None:
-        """`settled` is told how many have got their answers."""
+    def __init__(
+        self, outbox: Outbox, publisher: int, *, totals: StreamCounts, settled: Callable[[int], None]
+    ) -> None:
+        """`settled` is told how many have got their answers; all publishers are counted in `totals`."""
+        self._totals = totals
         self._outbox = outbox
         self._publisher = publisher
         self._settled = settled
@@ -53,6 +58,7 @@ class Confirming(Confirmation):
         """A message with `sequence` has come; answers its number for the store."""
         self._counted += 1
         self._sequences.append(sequence)
+        self._totals.published += 1
         return self._counted
 
     def expect(self, sequence: int) -> None:
@@ -64,6 +70,7 @@ class Confirming(Confirmation):
         sequences = self._sequences
         self._done += [sequences.popleft() for _ in range(count)]
         self.confirmed_count += count
+        self._totals.confirmed += count
         self._settled(count)
         self._answer_later()
 
@@ -71,13 +78,16 @@ class Confirming(Confirmation):
         """It will not be kept."""
         self._failed.append(Failure(self._sequences.popleft(), Code.INTERNAL_ERROR))
         self.failed_count += 1
+        self._totals.failures[Code.INTERNAL_ERROR] += 1
         self._settled(1)
         self._answer_later()
 
-    def fail(self, sequence: int, code: int) -> None:
+    def fail(self, sequence: int, code: Code) -> None:
         """The client's `sequence` was not taken at all."""
         self._failed.append(Failure(sequence, code))
         self.failed_count += 1
+        self._totals.published += 1
+        self._totals.failures[code] += 1
         self._answer_later()
 
     def flush(self) -> None:

@@ -283,6 +283,7 @@ class StreamConnection:
         if answer:
             self.outbox.raw(answer)
         if self.greeting.phase is Phase.REFUSED:
+            self._hall.counts.failures[self.greeting.refusal] += 1
             self._finish()
         elif self.greeting.phase is Phase.DONE:
             self._open()
@@ -334,6 +335,7 @@ class StreamConnection:
     def _refuse(self, code: Code, reason: str) -> None:
         """Its frames make no sense any more: tell it so, if it is open, and look at no other."""
         self._errand = None
+        self._hall.counts.failures[code] += 1
         if self.state is State.OPEN:
             self.close(code, reason)
             self._closing_deadline = self._now + limits.BROKEN_CLOSING_MS

@@ -68,6 +68,8 @@ class Greeting:
     frame_size_max: int = 0
     heartbeat_s: int = 0
     client_properties: dict[str, str] = field(default_factory=dict)
+    # Why, once `phase` is REFUSED.
+    refusal: Code = Code.OK
 
     async def handle(self, command: Command, correlation: int) -> bytes:
         """The answer to `command`; Malformed if it is none that is awaited."""
@@ -118,6 +120,7 @@ class Greeting:
         answer = encode_answer(Key.SASL_AUTHENTICATE, correlation, code)
         if code is not Code.OK:
             self.phase = Phase.REFUSED
+            self.refusal = code
             return answer
         self.mechanism = command.mechanism
         self.phase = Phase.TUNE
@@ -139,7 +142,8 @@ class Greeting:
             self.gate.admit(self.account, command.vhost, self.peer)
         except AmqpError:
             self.phase = Phase.REFUSED
-            return encode_answer(Key.OPEN, correlation, Code.VHOST_ACCESS_FAILURE)
+            self.refusal = Code.VHOST_ACCESS_FAILURE
+            return encode_answer(Key.OPEN, correlation, self.refusal)
         self.vhost = command.vhost
         self.phase = Phase.DONE
         host, port = self.settings.place(self.peer)

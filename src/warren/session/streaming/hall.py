@@ -5,6 +5,7 @@ from collections import OrderedDict
 from warren import limits
 from warren.model.message import ADDRESSED, FROM_STREAM, UNWRAPPED
 from warren.session.server import Server
+from warren.session.streaming.counts import StreamCounts
 from warren.session.streaming.greeting import StreamSettings
 from warren.session.streaming.groups import Groups
 from warren.store.streams.chunk import Chunk, Shape
@@ -16,11 +17,12 @@ from warren.wire.streams.conversion import write_head
 class Hall:
     """Settings, groups of consumers, and chunks that several read at the same time."""
 
-    __slots__ = ("_encoded", "groups", "server", "settings")
+    __slots__ = ("_encoded", "counts", "groups", "server", "settings")
 
     def __init__(self, server: Server, settings: StreamSettings) -> None:
         self.server = server
         self.settings = settings
+        self.counts = StreamCounts()
         # Who is the active consumer.
         self.groups = Groups()
         # Entries of chunks, the eldest use first.

@@ -17,6 +17,7 @@ from warren.model.message import (
 from warren.queues.stream import StreamQueue
 from warren.session.outbox import Outbox
 from warren.session.streaming.confirming import Confirming
+from warren.session.streaming.counts import StreamCounts
 from warren.vhost.vhost import VirtualHost
 from warren.wire.streams.codes import Code, Malformed
 from warren.wire.streams.commands import PublishError
@@ -28,9 +29,10 @@ from warren.wire.streams.publishing import Batch, Publication
 class Publishers:
     """The publishers of one connection."""
 
-    __slots__ = ("_converter", "_outbox", "_publishers", "_vhost", "unconfirmed")
+    __slots__ = ("_converter", "_outbox", "_publishers", "_totals", "_vhost", "unconfirmed")
 
-    def __init__(self, vhost: VirtualHost, outbox: Outbox) -> None:
+    def __init__(self, vhost: VirtualHost, outbox: Outbox, totals: StreamCounts) -> None:
+        self._totals = totals
         self._vhost = vhost
         self._outbox = outbox
         self._converter = Converter()
@@ -54,7 +56,7 @@ class Publishers:
         )
         if is_taken:
             return Code.PRECONDITION_FAILED
-        confirming = Confirming(self._outbox, number, self._settled)
+        confirming = Confirming(self._outbox, number, totals=self._totals, settled=self._settled)
         self._publishers[number] = Publisher(number, stream, reference, confirming)
         return Code.OK
 
@@ -73,6 +75,7 @@ class Publishers:
         if publisher is None or publisher.stream.is_deleted:
             code = Code.PUBLISHER_DOES_NOT_EXIST
             failures = tuple(Failure(sequence, code) for sequence, _ in publication.entries)
+            self._totals.failures[code] += len(failures)
             if failures:
                 self._outbox.raw(PublishError(publication.publisher, failures).encode())
             return

@@ -182,6 +182,7 @@ class Subscription(Member):
             outbox.raw(deliver_head(delivered, chunk.count, data) + data)
             self.credit -= 1
             self.delivered_count += chunk.count
+            self._hall.counts.delivered += chunk.count
             self.stream.count_delivered(chunk.count)
             self.next = chunk.end
             self._begin = -1

@@ -46,7 +46,7 @@ class Working:
         self._authorizer = domain.authorizer(account)
         self._managing = Managing(domain, Requester(self._authorizer, hall.server.next_owner()))
         self._place = hall.settings.place(greeting.peer)
-        self.publishers = Publishers(domain.vhost, outbox)
+        self.publishers = Publishers(domain.vhost, outbox, hall.counts)
         self.subscriptions = Subscriptions(hall, outbox)
         # The streams that it publishes to or subscribes to: it hears of it when one is gone.
         self._watched: dict[StreamQueue, None] = {}
@@ -60,6 +60,7 @@ class Working:
             case commands.Credit():
                 code = self.subscriptions.credit(command.subscription, command.credit)
                 if code is not Code.OK:
+                    self._hall.counts.failures[code] += 1
                     self._outbox.raw(commands.CreditAnswer(code, command.subscription).encode())
             case commands.ConsumerUpdateAnswer():
                 self.subscriptions.updated(correlation, command.offset)
@@ -78,9 +79,12 @@ class Working:
         try:
             answer = await handler(self, command)
         except Refused as refusal:
-            answer = _refusal(command, refusal.code)
+            answer = self._refused(command, refusal.code)
         except AmqpError as error:
-            answer = _refusal(command, code_of(error))
+            answer = self._refused(command, code_of(error))
+        else:
+            if isinstance(answer, Code) and answer is not Code.OK:
+                self._hall.counts.failures[answer] += 1
         if isinstance(answer, Command):
             self._outbox.raw(answer.encode(correlation))
         elif answer is not None:
@@ -229,6 +233,10 @@ class Working:
         return commands.ExchangeCommandVersionsAnswer(Code.OK, _VERSIONS)
 
     # --- private ----------------------------------------------------------------------------------
+
+    def _refused(self, command: Command, code: Code) -> "Answer":
+        self._hall.counts.failures[code] += 1
+        return _refusal(command, code)
 
     def _name(self, stream: str) -> QueueName:
         return QueueName(self.domain.vhost.name, stream)

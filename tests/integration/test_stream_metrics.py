@@ -1,0 +1,144 @@
+"""What Prometheus reads of streams, of leases and of what is staged."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.integration.api import Client, get
+from tests.integration.process import Broker, broker
+from tests.integration.streaming import Raw
+
+from warren.wire.streams import commands
+from warren.wire.streams.codes import Code
+
+STREAM = {"durable": True, "arguments": {"x-queue-type": "stream"}}
+# Those of a RabbitMQ 3.10.8 whose clients speak the stream protocol.
+ERRORS = {
+    "vhost_access_failure", "publisher_does_not_exist", "sasl_error", "precondition_failed",
+    "subscription_id_does_not_exist", "unknown_frame", "authentication_failure", "stream_does_not_exist",
+    "stream_already_exists", "access_refused", "subscription_id_already_exists", "sasl_challenge",
+    "sasl_mechanism_not_supported", "stream_not_available", "frame_too_large", "internal_error",
+    "sasl_authentication_failure_loopback",
+}  # fmt: skip
+
+
+@pytest.fixture
+def node() -> Iterator[Broker]:
+    with broker() as started:
+        yield started
+
+
+def metrics(node: Broker, path: str = "/metrics") -> dict[str, float]:
+    text = get(node, path, "http/prometheus")[1].decode()
+    lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+    assert len(lines) == len({name for name, _ in lines}), "a line is there twice"
+    return {name: float(value) for name, value in lines}
+
+
+def test_clients_of_the_stream_protocol_are_counted_under_rabbitmqs_names(node: Broker) -> None:
+    client = Client(node)
+    client.ask("PUT /queues/%2F/s", STREAM)
+    raw = Raw(node.ports["stream"])
+    raw.ask(commands.DeclarePublisher(1, "", "s"))
+    raw.publish(*range(25))
+    raw.confirmed(25)
+    raw.subscribe(1, "s")
+    raw.hear()
+    found = metrics(node)
+    by_protocol = {
+        name.partition("{")[0].removeprefix("rabbitmq_global_"): value
+        for name, value in found.items()
+        if 'protocol="stream"' in name
+    }
+    assert by_protocol.items() >= {
+        "messages_received_total": 25, "messages_received_confirm_total": 25, "messages_confirmed_total": 25,
+        "messages_routed_total": 0, "messages_unroutable_returned_total": 0,
+        "messages_unroutable_dropped_total": 0, "publishers": 1, "consumers": 1,
+        "messages_delivered_total": 25, "messages_redelivered_total": 0, "messages_acknowledged_total": 0,
+    }.items()  # fmt: skip
+    of_streams = (
+        'rabbitmq_global_messages_delivered_total{protocol="stream",queue_type="rabbit_stream_queue"}'
+    )
+    assert found[of_streams] == 25
+    assert found['rabbitmq_global_consumers{protocol="amqp091"}'] == 0
+    assert (found["rabbitmq_connections"], found["rabbitmq_consumers"]) == (1, 1)
+    assert found["rabbitmq_connection_incoming_bytes_total"] > 25 * 5
+    raw.close()
+    while (found := metrics(node))["rabbitmq_connections"]:
+        pass
+    assert found['rabbitmq_global_messages_received_total{protocol="stream"}'] == 25
+    assert (found["rabbitmq_connections_opened_total"], found["rabbitmq_connections_closed_total"]) == (1, 1)
+
+
+def test_what_they_are_refused_is_counted_by_its_code(node: Broker) -> None:
+    prefix = "rabbitmq_global_stream_error_"
+    counted = {name for name in metrics(node) if name.startswith(prefix)}
+    assert counted == {f'{prefix}{name}_total{{protocol="stream"}}' for name in ERRORS}
+    raw = Raw(node.ports["stream"])
+    raw.ask(commands.DeclarePublisher(1, "", "nosuch"))
+    raw.ask(commands.QueryOffset("reader", "nosuch"))
+    raw.ask(commands.Unsubscribe(9))
+    raw.publish(1, 2)
+    raw.hear()
+    raw.ask(commands.Create("s", {}))
+    raw.ask(commands.Create("s", {}))
+    raw.close()
+    with pytest.raises(ConnectionError):
+        Raw(node.ports["stream"], user="nobody")
+    found = metrics(node)
+    failures = {name: found[f'{prefix}{name}_total{{protocol="stream"}}'] for name in sorted(ERRORS)}
+    assert {name: count for name, count in failures.items() if count} == {
+        Code.STREAM_DOES_NOT_EXIST.name.lower(): 2,
+        Code.SUBSCRIPTION_ID_DOES_NOT_EXIST.name.lower(): 1,
+        Code.PUBLISHER_DOES_NOT_EXIST.name.lower(): 2,
+        Code.STREAM_ALREADY_EXISTS.name.lower(): 1,
+        Code.AUTHENTICATION_FAILURE.name.lower(): 1,
+    }
+
+
+def test_how_far_readers_are_behind_is_told_of_each_stream_that_is_read(node: Broker) -> None:
+    client = Client(node)
+    for name in ("s", "unread"):
+        client.ask(f"PUT /queues/%2F/{name}", STREAM)
+    raw = Raw(node.ports["stream"])
+    raw.subscribe(1, "s", credit=0)
+    raw.ask(commands.DeclarePublisher(1, "", "s"))
+    raw.publish(*range(7))
+    raw.confirmed(7)
+    lag = "stream_consumer_max_offset_lag"
+    about = '{vhost="/",queue="s"}'
+    detailed = metrics(node, "/metrics/detailed?family=stream_consumer_metrics")
+    assert {name: value for name, value in detailed.items() if lag in name} == {
+        f"rabbitmq_detailed_{lag}{about}": 7
+    }
+    assert metrics(node, "/metrics/per-object")[f"rabbitmq_{lag}{about}"] == 7
+    assert not any(lag in name for name in metrics(node))
+    raw.close()
+
+
+def test_streams_leases_and_what_is_staged_are_counted_for_each_virtual_host(node: Broker) -> None:
+    client = Client(node)
+    client.ask("PUT /queues/%2F/s", STREAM)
+    client.ask("PUT /queues/%2F/q", {"durable": True})
+    message = {"routing_key": "q", "payload": "m", "payload_encoding": "string", "properties": {}}
+    for _ in range(5):
+        client.ask("POST /exchanges/%2F/amq.default/publish", message)
+    granted: list[Any] = [
+        client.ask("POST /warren/queues/%2F/q/leases", {"key": key, "messages": 2}).value for key in "ab"
+    ]
+    client.ask(f"POST /warren/leases/{granted[0]['lease']}/settle", {})
+    found = metrics(node)
+    own = {name: value for name, value in found.items() if name.startswith(("warren_l", "warren_s"))}
+    octets = own.pop('warren_stream_octets{vhost="/"}')
+    assert octets > 0
+    assert own == {
+        'warren_streams{vhost="/"}': 1,
+        'warren_leases{vhost="/"}': 1,
+        'warren_leased_messages{vhost="/"}': 2,
+        'warren_leases_granted_total{vhost="/"}': 2,
+        'warren_leases_ended_total{vhost="/",outcome="settled"}': 1,
+        'warren_leases_ended_total{vhost="/",outcome="requeued"}': 0,
+        'warren_leases_ended_total{vhost="/",outcome="expired"}': 0,
+        "warren_staged_stages": 0,
+        "warren_staged_octets": 0,
+    }
