@@ -19,11 +19,13 @@ import pytest
 import trustme
 from click.testing import CliRunner, Result
 from tests.integration.process import Broker, broker
+from tests.integration.streaming import Raw
 
 from warren.cli.main import main
 from warren.cli.operator.command import Command
 from warren.cli.operator.explained import EXPLAINED
 from warren.cli.operator.groups import COMMANDS
+from warren.wire.streams import commands
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,34 @@ FULL = (QUEUE, ("exchanges", "publish", "", "$", "hello"))
 PARKING = ("queues", "declare", "$-to")
 POLICY = ("policies", "set", "$", "^$", '{"max-length": 5}')
 OPERATOR_POLICY = ("operator-policies", *POLICY[1:])
+STREAM = ("queues", "declare", "$", "--type", "stream")
+IN_STREAM = (STREAM, ("exchanges", "publish", "", "$", "hello"))
+PARTITIONS = (b"whole-eu", b"whole-us", b"whole-apac")
+SUPER = ("streams", "add-super", "$", "--partitions", "2")
 CASES = (
+    Case("streams list", ("name", "committed"), "$", (STREAM,)),
+    Case("streams show", ("$",), "epoch", (STREAM,)),
+    Case("streams clients", ("$",), "readers", (STREAM,)),
+    Case("streams peek", ("$",), "hello", IN_STREAM),
+    Case("streams peek", ("$", "--from", "first"), "hello", IN_STREAM),
+    Case("streams peek", ("$", "--from", "2020-01-31T12:00"), "hello", IN_STREAM),
+    Case("streams peek", ("$", "--from", "never"), "not 'never'", (STREAM,), status=2),
+    Case("streams status", ("$",), "writer", (STREAM,)),
+    Case("streams status", ("$", "--tracking"), "reference", (STREAM,)),
+    Case("streams status", ("$",), "not found: '$'", status=1),
+    Case("streams connections", (), "name"),
+    Case("streams publishers", (), "reference"),
+    Case("streams consumers", (), "offset_lag"),
+    Case("streams add-super", ("$", "--partitions", "3"), "super stream $: added, with 3 partitions"),
+    Case("streams add-super", ("$", "--routing-keys", "eu,us", "--max-age", "7D"), "with 2 partitions"),
+    Case(
+        "streams add-super", ("$", "--partitions", "3"), "there is exchange '$' already", (SUPER,), status=1
+    ),
+    Case("streams add-super", ("$",), "--partitions or --routing-keys", status=2),
+    Case("streams delete-super", ("$",), "super stream $: deleted, with 2 partitions", (SUPER,)),
+    Case("streams delete-super", ("amq.topic",), "no super stream", status=1),
+    Case("leases list", (), "expires_at"),
+    Case("leases give-back", ("$",), "not found: '$'", status=1),
     Case("status", prints="compatible with"),
     Case("overview", prints="rabbitmq_version"),
     Case("whoami", prints="guest"),
@@ -529,3 +558,23 @@ def test_who_changed_a_limit_stands_in_the_log(operator: Operator) -> None:
     # A thread of its own writes the log.
     while "user 'guest': disk limit set to 47 MiB" not in Path(file).read_text():
         assert time.monotonic() < until
+
+
+def test_a_super_stream_is_one_to_clients_of_the_stream_protocol(node: Broker, operator: Operator) -> None:
+    operator.gets("streams", "add-super", "whole", "--routing-keys", "eu,us,apac", "--max-age", "7D")
+    client = Raw(node.ports["stream"])
+    answer = client.ask(commands.Partitions("whole"))
+    client.close()
+    assert answer.endswith(b"".join(len(name).to_bytes(2, "big") + name for name in PARTITIONS))
+    shown = json.loads(operator.gets("queues", "show", "whole-us", "--json"))
+    assert shown["arguments"] == {"x-queue-type": "stream", "x-max-age": "7D"}
+
+
+def test_of_a_super_stream_that_cannot_be_nothing_stays(operator: Operator) -> None:
+    operator.gets("queues", "declare", "half-1")
+    failed = operator.asks("streams", "add-super", "half", "--partitions", "2")
+    assert failed.exit_code == 1
+    assert "there is queue 'half-1' already" in failed.stderr
+    assert operator.asks("exchanges", "show", "half").exit_code == 1
+    assert operator.asks("queues", "show", "half-0").exit_code == 1
+    assert operator.asks("queues", "show", "half-1").exit_code == 0

@@ -52,6 +52,14 @@ class Api:
         """What is at `path`."""
         return self.send("GET", path + ("?" + urlencode(query) if query else ""))
 
+    def exists(self, path: str) -> bool:
+        """Whether there is something at `path`."""
+        try:
+            self.get(path, {"columns": "name"})
+        except Absent:
+            return False
+        return True
+
     def send(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> Any:

@@ -18,6 +18,10 @@ _SYSTEM = "the operating system says: 'ip address', 'getent hosts NAME'"
 _LOG = "the log is where 'warren log show' says; with log.exchange its lines are messages of amq.rabbitmq.log"
 _SOURCES = "logins are counted by protocol; addresses stand in the log"
 _CRITICAL = "there are no replicas on other nodes: stopping this one is critical to nothing else"
+_RETENTION = (
+    "a policy says it: warren policies set NAME '^STREAM$' '{\"max-age\": \"7D\"}' --apply-to streams"
+)
+_REPLICAS = "a stream has one replica, on the one node"
 _STATUS = "'warren queues show' has what is known of a queue"
 
 EXPLAINED = {
@@ -50,7 +54,9 @@ EXPLAINED = {
     **dict.fromkeys(
         ("check_if_node_is_mirror_sync_critical", "check_if_node_is_quorum_critical"), _CRITICAL
     ),
-    **dict.fromkeys(("quorum_status", "stream_status", "reclaim_quorum_memory"), _STATUS),
+    **dict.fromkeys(("quorum_status", "reclaim_quorum_memory"), _STATUS),
+    **dict.fromkeys(("add_replica", "delete_replica", "restart_stream"), _REPLICAS),
+    "set_stream_retention_policy": _RETENTION,
     "wait": "'warren nodes await' waits until the broker is there",
     "is_booting": "a broker that starts does not answer yet: 'warren nodes await' waits for it",
     "is_running": "'warren health running' says so",

@@ -12,14 +12,19 @@ from warren.cli.operator.moving import MOVING
 from warren.cli.operator.node import NODE
 from warren.cli.operator.operations import OPERATIONS
 from warren.cli.operator.options import common_options
+from warren.cli.operator.streams import STREAMS
 from warren.cli.operator.tasks import TASKS
 from warren.cli.operator.tracing import TRACING
 
-COMMANDS: tuple[Command, ...] = (*LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVING, *OPERATIONS, *TRACING, *NODE)
+COMMANDS: tuple[Command, ...] = (
+    *LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVING, *OPERATIONS, *STREAMS, *TRACING, *NODE,
+)  # fmt: skip
 _GROUPS = {
     "queues": "Queues, and the messages in them.",
     "dead-letters": "Messages that died, and sending them back.",
     "jobs": "Messages on their way, and taking them back.",
+    "streams": "Streams, who reads them, and super streams.",
+    "leases": "Messages that somebody has on lease.",
     "exchanges": "Exchanges, and publishing to them.",
     "bindings": "What exchanges send where.",
     "users": "Users: passwords, tags, permissions.",

@@ -51,10 +51,14 @@ def _get(session: Session, arguments: Arguments) -> None:
 
 
 def _peek(session: Session, arguments: Arguments) -> None:
+    peek(session, arguments, "unacknowledged" if arguments["unacknowledged"] else "ready", 0)
+
+
+def peek(session: Session, arguments: Arguments, state: str, first: int) -> None:
+    """Print the messages of a queue that are `state`, from the place `first` on."""
     path = filled("/warren/queues/{vhost}/{queue}/messages", arguments)
-    state = "unacknowledged" if arguments["unacknowledged"] else "ready"
     rows: list[Row] = []
-    place: int | None = 0
+    place: int | None = first
     while place is not None and len(rows) < arguments["count"]:
         asked = [
             ("state", state),
@@ -229,7 +233,8 @@ def _bounded(octets: bytes) -> bytes:
     return octets
 
 
-_COUNT = option("--count", "how many", type=click.IntRange(1, 100_000), default=1, show_default=True)
+MATCH = option("--match", "a condition on the message; repeat", multiple=True, metavar="CONDITION")
+COUNT = option("--count", "how many", type=click.IntRange(1, 100_000), default=1, show_default=True)
 _REASON = named("reason", required=False)
 _FILE = named("file", default="-")
 _EVERYTHING = vhost_option(None)
@@ -266,7 +271,7 @@ TASKS: tuple[Command, ...] = (
         group="queues",
         name="get",
         is_in_vhost=True,
-        takes=(QUEUE, _COUNT, flag("--requeue", text="and put them back, marked as redelivered")),
+        takes=(QUEUE, COUNT, flag("--requeue", text="and put them back, marked as redelivered")),
         does=_get,
         text="Take messages out of a queue: they are gone from it.",
     ),
@@ -276,9 +281,9 @@ TASKS: tuple[Command, ...] = (
         is_in_vhost=True,
         takes=(
             QUEUE,
-            _COUNT,
+            COUNT,
             flag("--unacknowledged", text="those that consumers have, rather than those that wait"),
-            option("--match", "a condition on the message; repeat", multiple=True, metavar="CONDITION"),
+            MATCH,
         ),
         does=_peek,
         text="Look at messages of a queue without touching them.",
