@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_READY = re.compile(r"(?P<protocol>amqp/ssl|amqp|http/prometheus|http|stream) \S+:(?P<port>\d+)")
+_READY = re.compile(r"(?P<protocol>amqp/ssl|amqp|http/prometheus|http|stream/ssl|stream) \S+:(?P<port>\d+)")
 STOP_TIMEOUT_S = 15
 
 

@@ -1,6 +1,7 @@
 """A client of the stream protocol that says what a test wants it to say."""
 
 import socket
+import ssl
 
 from warren.wire.streams import commands
 from warren.wire.streams.codes import Key
@@ -19,18 +20,38 @@ class Raw:
 
     FIRST = Offset(Start.FIRST)
 
-    def __init__(self, port: int, vhost: str = "/", user: str = "guest", **properties: str) -> None:
-        """Signed in as `user`, whose password is the same; `properties` are what it says of itself."""
+    def __init__(
+        self,
+        port: int,
+        vhost: str = "/",
+        *,
+        user: str = "guest",
+        password: str = "",
+        context: ssl.SSLContext | None = None,
+        **properties: str,
+    ) -> None:
+        """Signed in as `user`, with the name for a password unless there is one; with TLS for a `context`.
+
+        `properties` are what it says of itself.
+        """
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
+        if context is not None:
+            self._socket = context.wrap_socket(self._socket, server_hostname="127.0.0.1")
         self._file = self._socket.makefile("rb")
         self.ask(commands.PeerProperties(properties))
         self.ask(commands.SaslHandshake())
-        self.ask(commands.SaslAuthenticate("PLAIN", b"\0%b\0%b" % (user.encode(), user.encode())))
+        self.authenticate(user, password or user)
         self.hear()
         self.say(commands.Tune(0, 0).encode())
-        self.ask(commands.Open(vhost))
+        # Where the broker says that it is reached.
+        self.opened = self.ask(commands.Open(vhost))
         host, own = self._socket.getsockname()
         self.name = f"{host}:{own} -> 127.0.0.1:{port}"
+
+    def authenticate(self, user: str, password: str, mechanism: str = "PLAIN") -> int:
+        """The code with which the broker answers."""
+        response = b"\0%b\0%b" % (user.encode(), password.encode())
+        return int.from_bytes(self.ask(commands.SaslAuthenticate(mechanism, response))[8:10], "big")
 
     def say(self, octets: bytes) -> None:
         self._socket.sendall(octets)

@@ -135,7 +135,7 @@ def test_others_see_and_close_their_own_only(node: Broker, client: Client, raw: 
     for name, tags in (("mine", "management"), ("sees", "monitoring")):
         client.ask(f"PUT /users/{name}", {"password": name, "tags": tags})
         client.ask(f"PUT /permissions/{VHOST}/{name}", {"configure": "", "write": "", "read": ".*"})
-    own = Raw(node.ports["stream"], VHOST, "mine")
+    own = Raw(node.ports["stream"], VHOST, user="mine")
     own.subscribe(1, "s")
     mine, sees = Client(node, "mine:mine"), Client(node, "sees:sees")
     assert [found["name"] for found in mine.get("/stream/connections")] == [own.name]

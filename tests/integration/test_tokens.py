@@ -15,6 +15,10 @@ from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 from tests.conformance.peer import Peer
 from tests.integration.api import Client
 from tests.integration.process import Broker, broker, refusal
+from tests.integration.streaming import Raw
+
+from warren.wire.streams import commands
+from warren.wire.streams.codes import Code, Key
 
 ALL = "rabbitmq.configure:*/* rabbitmq.read:*/* rabbitmq.write:*/*"
 FIXED = RSAKey.generate_key(2048, {"kid": "fixed"})
@@ -197,6 +201,43 @@ def test_a_secret_that_is_not_the_users_ends_the_connection(node: Broker, claims
     closed = peer.expect_method(0, "connection.close", 5)
     assert closed["reply_code"] == 530
     assert closed["reply_text"] == "NOT_ALLOWED - New secret was refused by one of the backends"
+
+
+def test_a_stream_connection_ends_with_its_token_unless_it_is_renewed(node: Broker) -> None:
+    lives, ends = (Raw(node.ports["stream"], user="alice", password=token(lives_s=3)) for _ in range(2))
+    lives.ask(commands.Create("kept", {}))
+    assert lives.authenticate("alice", token()) == Code.OK
+    closed = ends.hear()
+    assert closed[:2] == Key.CLOSE.to_bytes(2, "big")
+    assert closed.endswith(b"the token has expired")
+    assert lives.ask(commands.DeclarePublisher(1, "", "kept"))[8:10] == Code.OK.to_bytes(2, "big")
+    lives.close()
+    ends.close()
+
+
+def test_what_a_renewed_token_does_not_grant_ends_at_once(node: Broker) -> None:
+    raw = Raw(node.ports["stream"], user="alice", password=token())
+    raw.ask(commands.Create("withdrawn", {}))
+    raw.ask(commands.DeclarePublisher(1, "", "withdrawn"))
+    raw.subscribe(1, "withdrawn")
+    assert raw.authenticate("alice", token("rabbitmq.write:%2F/*")) == Code.OK
+    told = raw.hear()
+    assert told[:2] == Key.METADATA_UPDATE.to_bytes(2, "big")
+    assert told.endswith(b"withdrawn")
+    raw.publish(1)
+    assert raw.confirmed(1) == {1}
+    assert raw.ask(commands.Unsubscribe(1))[8:10] == Code.SUBSCRIPTION_ID_DOES_NOT_EXIST.to_bytes(2, "big")
+    raw.close()
+
+
+def test_nobody_becomes_somebody_else_on_an_open_stream_connection(node: Broker) -> None:
+    raw = Raw(node.ports["stream"], user="alice", password=token())
+    assert raw.authenticate("mallory", token(sub="mallory")) == Code.SASL_CANNOT_CHANGE_USERNAME
+    assert raw.authenticate("guest", "guest") == Code.SASL_CANNOT_CHANGE_USERNAME
+    assert raw.authenticate("alice", token(exp=1)) == Code.AUTHENTICATION_FAILURE
+    assert raw.authenticate("alice", token(), "AMQPLAIN") == Code.SASL_CANNOT_CHANGE_MECHANISM
+    assert raw.authenticate("alice", token()) == Code.OK
+    raw.close()
 
 
 @pytest.mark.parametrize(

@@ -255,19 +255,20 @@ class Node:
 
     async def _start_streams(self) -> None:
         """Listen for the stream protocol; where that is by default, it may be taken."""
-        for listener in listening.stream_listeners(self._config, self._turn, self._connect_stream):
+        for listener in listening.stream_listeners(self._config, self._turn, self._tls, self._connect_stream):
             where = listener.settings
             try:
                 await _listen(listener.start(), where.host, where.port)
             except BootRefused as error:
                 # Whoever said where to listen, and not on which port, need not be told of this one.
-                is_default = self._config.place(f"{settings.STREAM_TCP.key}.default") in ("", "--host")
-                if not is_default:
+                place = self._config.place(f"{settings.STREAM_TCP.key}.default")
+                if listener.is_tls or place not in ("", "--host"):
                     raise
                 logger.warning("no stream protocol: %s; choose one with %s", error, settings.STREAM_TCP.key)
                 continue
             self._listeners.append(listener)
-            self._managed.listeners.extend(ListenerView("stream", *address) for address in listener.addresses)
+            protocol = "stream/ssl" if listener.is_tls else "stream"
+            self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
 
     async def _start_http(
         self, protocol: str, host: settings.Setting[str], port: settings.Setting[int]
@@ -323,6 +324,8 @@ def _stream_settings(config: Config, cluster_name: str) -> StreamSettings:
         timeout_ms=config.get(settings.HANDSHAKE),
         advertised_host=config.get(settings.STREAM_HOST),
         advertised_port=config.get(settings.STREAM_PORT),
+        advertised_tls_host=config.get(settings.STREAM_TLS_HOST),
+        advertised_tls_port=config.get(settings.STREAM_TLS_PORT),
     )
 
 

@@ -23,20 +23,22 @@ def listeners(
     config: Config, turn: Turn, tls: Tls | None, connect: Callable[[Peer, Wake, int], Client]
 ) -> list[Listener]:
     """Every `listeners.tcp` and `listeners.ssl`, not started yet."""
-
-    def make(address: Address, with_tls: Tls | None) -> Listener:
-        return Listener(_chosen(config, address), turn, connect, with_tls)
-
-    plain = [make(address, None) for address in config.family(settings.TCP).values()]
-    return plain + [make(address, tls) for address in config.family(settings.TLS).values()]
+    chosen = _settings_of(config, settings.TCP, None) + _settings_of(config, settings.TLS, tls)
+    return [Listener(where, turn, connect, with_tls) for where, with_tls in chosen]
 
 
 def stream_listeners(
-    config: Config, turn: Turn, connect: Callable[[Peer, Wake, int], Client]
+    config: Config, turn: Turn, tls: Tls | None, connect: Callable[[Peer, Wake, int], Client]
 ) -> list[Listener]:
-    """Every `stream.listeners.tcp`, not started yet."""
-    addresses = config.family(settings.STREAM_TCP).values()
-    return [Listener(_chosen(config, address), turn, connect) for address in addresses]
+    """Every `stream.listeners.tcp` and `stream.listeners.ssl`, not started yet."""
+    chosen = _settings_of(config, settings.STREAM_TCP, None) + _settings_of(config, settings.STREAM_TLS, tls)
+    return [Listener(where, turn, connect, with_tls) for where, with_tls in chosen]
+
+
+def _settings_of(
+    config: Config, family: settings.Family[Address], tls: Tls | None
+) -> list[tuple[ListenerSettings, Tls | None]]:
+    return [(_chosen(config, address), tls) for address in config.family(family).values()]
 
 
 def _chosen(config: Config, address: Address) -> ListenerSettings:
@@ -58,7 +60,7 @@ def _chosen(config: Config, address: Address) -> ListenerSettings:
 
 def tls(config: Config) -> Tls | None:
     """What TLS listeners share; None without any."""
-    if not config.family(settings.TLS):
+    if not config.family(settings.TLS) and not config.family(settings.STREAM_TLS):
         return None
     return Tls(
         TlsSettings(

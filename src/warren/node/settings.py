@@ -82,10 +82,15 @@ PROMETHEUS_PORT = Setting("prometheus.tcp.port", 15_692, integer(0, 65_535), "wh
 STREAM_TCP = Family(
     "stream.listeners.tcp", {"default": Address("", 5552)}, address, "where clients speak the stream protocol"
 )
+STREAM_TLS: Family[Address] = Family(
+    "stream.listeners.ssl", {}, address, "where clients speak the stream protocol with TLS"
+)
 STREAM_HOST = Setting(
     "stream.advertised_host", "", text, "where they are told to connect to; where they have, without it"
 )
 STREAM_PORT = Setting("stream.advertised_port", 0, integer(0, 65_535), "the same")
+STREAM_TLS_HOST = Setting("stream.advertised_tls_host", "", text, "the same of those that came with TLS")
+STREAM_TLS_PORT = Setting("stream.advertised_tls_port", 0, integer(0, 65_535), "the same")
 DATA_DIRECTORY = Setting("data_dir", "", text, "what survives a restart; none without it")
 SKIP_DAMAGE = Setting(
     "metadata.skip_damage", False, boolean, "start without the queues, users … that cannot be read any more"

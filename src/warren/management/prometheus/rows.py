@@ -49,7 +49,7 @@ DEATHS = {
 STREAM_ERRORS = {
     code.name.lower(): f"Total number of commands failed with {code.name.lower().replace('_', ' ')}"
     for code in Code
-    if code not in (Code.OK, Code.NO_OFFSET)
+    if Code.OK < code < Code.NO_OFFSET
 }
 
 

@@ -48,10 +48,16 @@ class StreamSettings:
     # Empty, and 0, for where the client has reached us.
     advertised_host: str = ""
     advertised_port: int = 0
+    # The same for clients that have reached us with TLS.
+    advertised_tls_host: str = ""
+    advertised_tls_port: int = 0
 
     def place(self, peer: Peer) -> tuple[str, int]:
         """Where clients like `peer` reach this broker."""
-        return self.advertised_host or peer.server_host, self.advertised_port or peer.server_port
+        host, port = self.advertised_host, self.advertised_port
+        if peer.is_tls:
+            host, port = self.advertised_tls_host, self.advertised_tls_port
+        return host or peer.server_host, port or peer.server_port
 
 
 @dataclass(slots=True)
@@ -63,6 +69,8 @@ class Greeting:
     settings: StreamSettings
     phase: Phase = Phase.PROPERTIES
     account: User | None = None
+    # Who has been proved to be there last.
+    proved: User | None = None
     mechanism: str = ""
     vhost: str = ""
     frame_size_max: int = 0
@@ -104,24 +112,28 @@ class Greeting:
             "warren": __version__,
         }
 
-    async def _authenticate(self, command: commands.SaslAuthenticate, correlation: int) -> bytes:
-        code = Code.OK
+    async def prove(self, command: commands.SaslAuthenticate) -> Code:
+        """Whether `command` proves who the client is, which `proved` says then."""
         if command.mechanism not in self.gate.mechanisms(self.peer):
-            code = Code.SASL_MECHANISM_NOT_SUPPORTED
-        else:
-            try:
-                self.account = await self.gate.authenticate(
-                    command.mechanism, command.response, self.peer, protocol=_PROTOCOL
-                )
-            except LoginRefused:
-                code = Code.AUTHENTICATION_FAILURE
-            except AmqpError:
-                code = Code.SASL_ERROR
+            return Code.SASL_MECHANISM_NOT_SUPPORTED
+        try:
+            self.proved = await self.gate.authenticate(
+                command.mechanism, command.response, self.peer, protocol=_PROTOCOL
+            )
+        except LoginRefused:
+            return Code.AUTHENTICATION_FAILURE
+        except AmqpError:
+            return Code.SASL_ERROR
+        return Code.OK
+
+    async def _authenticate(self, command: commands.SaslAuthenticate, correlation: int) -> bytes:
+        code = await self.prove(command)
         answer = encode_answer(Key.SASL_AUTHENTICATE, correlation, code)
         if code is not Code.OK:
             self.phase = Phase.REFUSED
             self.refusal = code
             return answer
+        self.account = self.proved
         self.mechanism = command.mechanism
         self.phase = Phase.TUNE
         return answer + commands.Tune(self.settings.frame_size_max, self.settings.heartbeat_s).encode()

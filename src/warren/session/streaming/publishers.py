@@ -1,6 +1,6 @@
 """The publishing half of a stream connection: publishers by the number that the client gave them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from warren.limits import STREAM_REFERENCE_SIZE_MAX
 from warren.model.message import (
@@ -64,9 +64,9 @@ class Publishers:
         """Forget a publisher."""
         return Code.OK if self._publishers.pop(number, None) else Code.PUBLISHER_DOES_NOT_EXIST
 
-    def forget_deleted(self) -> set[str]:
-        """Forget the publishers of streams that are gone; answers the names of these."""
-        gone = {number for number, one in self._publishers.items() if one.stream.is_deleted}
+    def forget(self, is_over: Callable[[StreamQueue], bool]) -> set[str]:
+        """Forget the publishers of streams for which it `is_over`; answers the names of these."""
+        gone = {number for number, one in self._publishers.items() if is_over(one.stream)}
         return {self._publishers.pop(number).stream.name for number in gone}
 
     def publish(self, publication: Publication) -> None:

@@ -85,9 +85,9 @@ class Subscriptions:
         else:
             self._hall.groups.retired(subscription.key, subscription)
 
-    def forget_deleted(self) -> set[str]:
-        """Forget the subscriptions of streams that are gone; answers the names of these."""
-        gone = [one for one in self._subscriptions.values() if one.stream.is_deleted]
+    def forget(self, is_over: Callable[[StreamQueue], bool]) -> set[str]:
+        """Forget the subscriptions of streams for which it `is_over`; answers the names of these."""
+        gone = [one for one in self._subscriptions.values() if is_over(one.stream)]
         for subscription in gone:
             self.unsubscribe(subscription.number)
         return {subscription.stream.name for subscription in gone}

@@ -30,8 +30,8 @@ class Working:
     """One open connection."""
 
     __slots__ = (
-        "_authorizer", "_gone", "_hall", "_is_answering", "_managing", "_outbox", "_place", "_watched",
-        "domain", "expires_at", "publishers", "subscriptions", "user",
+        "_authorizer", "_gone", "_greeting", "_hall", "_is_answering", "_managing", "_outbox", "_place",
+        "_watched", "domain", "expires_at", "publishers", "subscriptions", "user",
     )  # fmt: skip
 
     def __init__(self, hall: Hall, domain: Domain, greeting: Greeting, outbox: Outbox) -> None:
@@ -45,6 +45,7 @@ class Working:
         self.expires_at = account.expires_at if isinstance(account, Bearer) else None
         self._authorizer = domain.authorizer(account)
         self._managing = Managing(domain, Requester(self._authorizer, hall.server.next_owner()))
+        self._greeting = greeting
         self._place = hall.settings.place(greeting.peer)
         self.publishers = Publishers(domain.vhost, outbox, hall.counts)
         self.subscriptions = Subscriptions(hall, outbox)
@@ -101,6 +102,37 @@ class Working:
         for stream in self._watched:
             stream.unwatch(self._look)
         self._watched.clear()
+
+    async def _renew(self, command: commands.SaslAuthenticate) -> Code:
+        """Another token for the one with which the client came: what it does not grant ends at once."""
+        greeting = self._greeting
+        if command.mechanism != greeting.mechanism:
+            return Code.SASL_CANNOT_CHANGE_MECHANISM
+        code = await greeting.prove(command)
+        account = greeting.proved
+        if code is not Code.OK or account is None:
+            return code
+        if account.name != self.user:
+            return Code.SASL_CANNOT_CHANGE_USERNAME
+        if isinstance(account, Bearer) and isinstance(greeting.account, Bearer):
+            # The authorizer holds the grants of the first token.
+            greeting.account.grants.renew(account.grants)
+            self.domain.vhost.permission_generation += 1
+            self.expires_at = account.expires_at
+            self._gone |= self.publishers.forget(
+                lambda stream: not self._may(self._authorizer.check_write, stream)
+            )
+            self._gone |= self.subscriptions.forget(
+                lambda stream: not self._may(self._authorizer.check_read, stream)
+            )
+        return Code.OK
+
+    def _may(self, check: Callable[[QueueName], None], stream: StreamQueue) -> bool:
+        try:
+            check(self._name(stream.name))
+        except AmqpError:
+            return False
+        return True
 
     # --- publishing -----------------------------------------------------------------------------
 
@@ -258,7 +290,7 @@ class Working:
             return
         for stream in gone:
             del self._watched[stream]
-        self._gone |= self.publishers.forget_deleted() | self.subscriptions.forget_deleted()
+        self._gone |= self.publishers.forget(_is_deleted) | self.subscriptions.forget(_is_deleted)
         if not self._is_answering:
             self._tell_gone()
 
@@ -269,6 +301,10 @@ class Working:
 
 
 Answer = Command | Code | None
+
+
+def _is_deleted(stream: StreamQueue) -> bool:
+    return stream.is_deleted
 
 
 def _refusal(command: Command, code: Code) -> Answer:
@@ -288,6 +324,7 @@ def _refusal(command: Command, code: Code) -> Answer:
 
 
 _HANDLERS: dict[type[Command], Callable[[Working, Any], Awaitable[Answer]]] = {
+    commands.SaslAuthenticate: Working._renew,
     commands.DeclarePublisher: Working._declare_publisher,
     commands.DeletePublisher: Working._delete_publisher,
     commands.QueryPublisherSequence: Working._query_sequence,
