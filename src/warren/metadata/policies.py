@@ -6,7 +6,7 @@ from typing import Final
 
 from warren.metadata import validation
 from warren.metadata.commands import Json, Outcome, Reply, SetPolicy
-from warren.model.arguments import Overflow, is_age
+from warren.model.arguments import RETAIN, Overflow, is_age
 from warren.model.patterns import matches
 from warren.model.terms import printed_json, printed_pairs
 
@@ -22,11 +22,14 @@ _APPLIES_TO: Final[Mapping[str, frozenset[str]]] = {
     "streams": frozenset(("stream",)),
 }
 
-# A policy that says one of these is not for such a queue at all (RabbitMQ 3.10.8).
+# A policy that says one of these is not for such a queue at all (as in RabbitMQ 3.10.8).
 _UNSUPPORTED: Final[Mapping[str, frozenset[str]]] = {
     "classic": frozenset(
         ("max-age", "stream-max-segment-size-bytes", "initial-cluster-size", "dead-letter-strategy")
     ),
+    # A key of ours, for classic queues.
+    "quorum": frozenset((RETAIN,)),
+    "stream": frozenset((RETAIN,)),
 }
 _NOTHING: Final[frozenset[str]] = frozenset()
 
@@ -165,6 +168,13 @@ def _among(*allowed: object) -> Callable[[object], bool]:
     return lambda value: not isinstance(value, bool) and value in allowed
 
 
+_octets = _at_least(1)
+
+
+def _age(value: object) -> bool:
+    return isinstance(value, str) and is_age(value)
+
+
 _OPERATOR_SETTINGS: Final[Mapping[str, _Setting]] = {
     "expires": _Setting("queue expiry", _at_least(1)),
     "message-ttl": _Setting("message TTL", _at_least(0)),
@@ -184,7 +194,9 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "queue-version": _Setting("queue-version value", _among(1, 2)),
     "overflow": _Setting("overflow value", _among(*(overflow.value for overflow in Overflow))),
     "consumer-timeout": _Setting("consumer timeout", _at_least(0)),
-    "max-age": _Setting("max age", lambda value: isinstance(value, str) and is_age(value)),
+    "max-age": _Setting("max age", _age),
+    # By age or by octets, in a stream beside the queue; RabbitMQ has no such key.
+    RETAIN: _Setting("retention: an age as 7D, or octets", lambda value: _octets(value) or _age(value)),
     "queue-leader-locator": _Setting(
         "queue leader locator value", _among("client-local", "balanced", "random", "least-leaders")
     ),

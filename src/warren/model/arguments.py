@@ -21,6 +21,8 @@ ALTERNATE_EXCHANGE = "alternate-exchange"
 DEAD_LETTER_EXCHANGE = "x-dead-letter-exchange"
 DEAD_LETTER_ROUTING_KEY = "x-dead-letter-routing-key"
 QUEUE_TYPE = "x-queue-type"
+# The key of a policy by which a queue has its past.
+RETAIN = "retain"
 QUEUE_KINDS = ("classic", "quorum", "stream")
 
 _AGE_UNITS_MS = {
@@ -123,6 +125,8 @@ class QueueSettings:
     single_active_consumer: bool = False
     delivery_limit: int | None = None
     consumer_timeout_ms: int | None = None
+    # Whether what is published to it is kept in a stream beside it.
+    is_retained: bool = False
     # Of streams: how old messages get, and octets of a file.
     age_ms_max: int | None = None
     segment_size_max: int | None = None
@@ -217,9 +221,18 @@ def queue_settings(
         single_active_consumer=arguments.get("x-single-active-consumer") is True,
         delivery_limit=said.number("delivery-limit"),
         consumer_timeout_ms=said.number("consumer-timeout"),
+        is_retained=RETAIN in definition,
         age_ms_max=said.age("max-age"),
         segment_size_max=said.by_policy("stream-max-segment-size-bytes"),
     )
+
+
+def retention(definition: Definition) -> Definition:
+    """What holds for the stream that keeps what is published to a queue, of which `definition` holds."""
+    value = definition.get(RETAIN)
+    if value is None:
+        return {}
+    return {"max-age" if isinstance(value, str) else "max-length-bytes": value}
 
 
 def exchange_alternate(

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 # Names that start so are the broker's own.
 RESERVED_PREFIX = "amq."
+# And the name of the stream that keeps what is published to a queue: this, and the queue's.
+_RETAINED_PREFIX = RESERVED_PREFIX + "retained."
 # What permissions call the exchange whose name is empty.
 DEFAULT_EXCHANGE_ALIAS = "amq.default"
 # Octets of chance in a name that the broker makes up: 22 characters of base64.
@@ -38,6 +40,16 @@ def stripped(name: str) -> str:
     if "\n" in name or "\r" in name:
         return name.replace("\n", "").replace("\r", "")
     return name
+
+
+def retained_name(queue: str) -> str:
+    """The name of the stream that keeps what is published to `queue`."""
+    return _RETAINED_PREFIX + queue
+
+
+def retained_by(stream: str) -> str | None:
+    """The queue whose past `stream` keeps, by its name; None if that is no such name."""
+    return stream.removeprefix(_RETAINED_PREFIX) if stream.startswith(_RETAINED_PREFIX) else None
 
 
 def generated_name(prefix: str, octets: bytes) -> str:

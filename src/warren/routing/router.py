@@ -2,7 +2,8 @@
 
 Invariants:
 - what `route` answers is what a walk of the graph would answer now: every change empties the cache;
-- each exchange is visited once and each queue is named once, in an order that the bindings determine;
+- each exchange is visited once and each queue is named once, in an order that the bindings determine, and
+  behind all of them what accompanies one of them;
 - an answer is kept here only if every exchange on its walk decides by the key alone, and the message has
   no CC and no BCC header.
 """
@@ -23,7 +24,9 @@ _BY_KEY = BY_KEY
 class Router:
     """The exchanges and bindings of one vhost, and the destinations of a message."""
 
-    __slots__ = ("_by_destination", "_kept", "_old", "_young", "exchanges", "generation", "vhost_name")
+    __slots__ = (
+        "_by_destination", "_companions", "_kept", "_old", "_young", "exchanges", "generation", "vhost_name",
+    )  # fmt: skip
 
     def __init__(self, vhost_name: str) -> None:
         self.vhost_name = vhost_name
@@ -31,6 +34,8 @@ class Router:
         # Advances with every change: who keeps a `Route` keeps this number beside it.
         self.generation = 0
         self._by_destination: Groups[Binding] = Groups()
+        # Destination -> what gets all that it gets.
+        self._companions: dict[object, object] = {}
         self._young: dict[bytes, Route] = {}
         self._old: dict[bytes, Route] = {}
         self._kept = 0
@@ -69,6 +74,16 @@ class Router:
     def bindings_of(self, destination: object) -> list[Binding]:
         """Every binding to `destination`, oldest first."""
         return list(self._by_destination.get(destination))
+
+    def accompany(self, destination: object, companion: object) -> None:
+        """Have `companion` get from here on what `destination` gets; None is nobody."""
+        if self._companions.get(destination) is companion:
+            return
+        if companion is None:
+            del self._companions[destination]
+        else:
+            self._companions[destination] = companion
+        self.forget()
 
     def forget(self) -> None:
         """Empty the cache, since an answer may have changed."""
@@ -115,6 +130,10 @@ class Router:
         keys = [decode_name(address, 1 + address[0]), *copies]
         walk = Walk(self.exchanges, keys, message)
         found = walk.from_exchange(exchange)
+        if self._companions:
+            beside = [self._companions[one] for one in found if one in self._companions]
+            # One may accompany several, or be found by itself.
+            found = tuple(dict.fromkeys((*found, *beside)))
         return Route(address, exchange, found, walk.decides)
 
     def _keep(self, route: "Route") -> None:

@@ -26,6 +26,7 @@ from warren.store.found import Found
 from warren.vhost.declaring import Declaring
 from warren.vhost.errand import Later, run
 from warren.vhost.leasing import Leasing, LeasingWorld
+from warren.vhost.retaining import Retaining
 from warren.vhost.topology import LiveParts, Topology
 from warren.vhost.vhost import VirtualHost
 from warren.vhost.wiring import Wiring
@@ -102,10 +103,13 @@ class Domain:
                 queue.keep_in(vhost.stores, record.number)
             return queue
 
+        retaining = Retaining(router, vhost.queues, proposals, later=world.later, after=world.after)
         parts = LiveParts(
             router=router,
             queues=vhost.queues,
             make_queue=make_queue,
+            settled=retaining.settled,
+            gone=retaining.gone,
             random_octets=world.random_octets,
             later=world.later,
         )

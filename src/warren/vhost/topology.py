@@ -35,11 +35,15 @@ from warren.model.arguments import (
     QueueSettings,
     exchange_alternate,
     queue_settings,
+    retention,
 )
+from warren.model.names import retained_by
 from warren.routing.exchange import Binding, ExchangeSettings
 from warren.routing.router import Router
 from warren.routing.types import exchange_type
 from warren.vhost.errand import Later, NextTurn, run
+
+_CLASSIC = "classic"
 
 
 class LiveQueue(Protocol):
@@ -97,6 +101,9 @@ class LiveParts(Generic[Q]):
     make_queue: Callable[[QueueRecord, QueueSettings], Q]
     random_octets: Callable[[int], bytes]
     later: Later
+    # Told of each queue that is there and as often as its settings change, and that it is gone.
+    settled: Callable[[QueueRecord, Q], None] = lambda record, queue: None
+    gone: Callable[[str, Q], None] = lambda name, queue: None
 
 
 class Topology(Generic[Q]):
@@ -226,11 +233,13 @@ class Topology(Generic[Q]):
         queue = self._parts.make_queue(record, self._settings(record))
         self.queues[record.name] = queue
         self.router.bind(Binding(self.router.exchanges[""], record.name, None, queue))
+        self._parts.settled(record, queue)
         return queue
 
     def _remove_queue(self, name: str) -> None:
         queue = self.queues.pop(name)
         self.router.unbind(Binding(self.router.exchanges[""], name, None, queue))
+        self._parts.gone(name, queue)
         queue.delete()
 
     def _live_binding(self, record: BindingRecord) -> Binding:
@@ -261,12 +270,18 @@ class Topology(Generic[Q]):
 
     def _apply_settings(self, record: QueueRecord) -> None:
         settings = self._settings(record)
-        if self.queues[record.name].settings != settings:
-            self.queues[record.name].apply_settings(settings)
+        queue = self.queues[record.name]
+        if queue.settings != settings:
+            queue.apply_settings(settings)
+            self._parts.settled(record, queue)
 
     def _settings(self, record: QueueRecord) -> QueueSettings:
         vhost = self._metadata.vhost(self.vhost)
         assert vhost is not None
+        origin = retained_by(record.name)
+        if origin is not None:
+            policy, _ = self._definitions(origin, _CLASSIC)
+            return queue_settings(record.arguments, retention(policy or {}))
         if vhost.has_policies:
             return queue_settings(record.arguments, *self._definitions(record.name, record.kind))
         arguments, settings = self._latest

@@ -208,3 +208,29 @@ def test_binary_names_and_keys_are_found(router: Router) -> None:
     direct = declared(router, DirectExchange, name)
     router.bind(Binding(direct, name, None, "q"))
     assert router.route(b"\x02\xff\xfe\x02\xff\xfe", PLAIN) == ("q",)
+
+
+def test_what_accompanies_a_queue_gets_what_it_gets_once_and_last(router: Router) -> None:
+    fanout = declared(router, FanoutExchange, "f")
+    for queue in ("q1", "past", "q2"):
+        router.bind(Binding(fanout, "", None, queue))
+    router.accompany("q1", "past")
+    router.accompany("q2", "history")
+    assert router.route(encode_address("f", ""), PLAIN) == ("q1", "past", "q2", "history")
+    direct = declared(router, DirectExchange, "d")
+    router.bind(Binding(direct, "k", None, "q1"))
+    assert router.route(encode_address("d", "k"), PLAIN) == ("q1", "past")
+    router.accompany("q1", None)
+    router.accompany("q1", None)
+    assert router.route(encode_address("d", "k"), PLAIN) == ("q1",)
+
+
+def test_what_is_known_is_forgotten_when_somebody_is_accompanied(router: Router) -> None:
+    direct = declared(router, DirectExchange, "d")
+    router.bind(Binding(direct, "k", None, "q"))
+    address = encode_address("d", "k")
+    assert router.route(address, PLAIN) == ("q",)
+    generation = router.generation
+    router.accompany("q", "past")
+    assert router.generation > generation
+    assert router.route(address, PLAIN) == ("q", "past")

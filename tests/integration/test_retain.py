@@ -1,0 +1,226 @@
+"""The policy `retain`: what was published to a queue can be read again when the queue is empty long since."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import AMQPError
+from tests.integration.api import Client, quoted
+from tests.integration.process import Broker, broker
+
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+WAIT_S_MAX = 20
+
+
+@contextmanager
+def channel_of(node: Broker) -> Iterator[BlockingChannel]:
+    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+    channel = connection.channel()
+    channel.confirm_delivery()
+    yield channel
+    with suppress(AMQPError):
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker("--data-dir", str(tmp_path_factory.mktemp("retain"))) as node:
+        yield node
+
+
+@pytest.fixture
+def channel(node: Broker) -> Iterator[BlockingChannel]:
+    with channel_of(node) as channel:
+        yield channel
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name)
+
+
+def retain(node: Broker, queue: str, value: object, *, apply_to: str = "queues") -> int:
+    """Set the policy, named as the queue; the status."""
+    policy = {"pattern": f"^{queue}$", "definition": {"retain": value}, "apply-to": apply_to}
+    return Client(node).status(f"PUT /policies/%2F/{quoted(queue)}", policy)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S_MAX
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def facts(node: Broker, queue: str) -> dict[str, Any] | None:
+    """What the API says of a queue; None if there is none."""
+    answer = Client(node).ask(f"GET /queues/%2F/{quoted(queue)}")
+    return dict(answer.value) if answer.status == 200 else None
+
+
+def is_retained(node: Broker, queue: str) -> bool:
+    return facts(node, f"amq.retained.{queue}") is not None
+
+
+def declare(node: Broker, channel: BlockingChannel, queue: str) -> None:
+    """A durable queue that is retained."""
+    channel.queue_declare(queue, durable=True)
+    assert retain(node, queue, "7D") in (201, 204)
+    wait_until(lambda: is_retained(node, queue))
+
+
+def publish(channel: BlockingChannel, queue: str, *bodies: bytes, exchange: str = "") -> None:
+    for body in bodies:
+        channel.basic_publish(exchange, queue, body, PERSISTENT)
+
+
+def past(channel: BlockingChannel, queue: str, count: int) -> list[bytes]:
+    """The bodies of the first `count` messages that the queue has had."""
+    channel.basic_qos(prefetch_count=100)
+    found: list[bytes] = []
+    arguments = {"x-stream-offset": "first"}
+    for method, _, body in channel.consume(
+        f"amq.retained.{queue}", arguments=arguments, inactivity_timeout=WAIT_S_MAX
+    ):
+        assert method is not None
+        channel.basic_ack(method.delivery_tag)
+        found.append(body)
+        if len(found) == count:
+            break
+    channel.cancel()
+    return found
+
+
+def test_what_was_acknowledged_is_read_again(node: Broker, channel: BlockingChannel, name: str) -> None:
+    declare(node, channel, name)
+    publish(channel, name, b"1", b"2", b"3")
+    while channel.basic_get(name, auto_ack=True)[0] is not None:
+        pass
+    assert past(channel, name, 3) == [b"1", b"2", b"3"]
+
+
+def test_it_is_kept_once_however_it_was_routed_and_by_what_it_was_published_with(
+    node: Broker, channel: BlockingChannel, name: str
+) -> None:
+    declare(node, channel, name)
+    for key in ("#", "a.*"):
+        channel.queue_bind(name, "amq.topic", key)
+    publish(channel, "a.b", b"once", exchange="amq.topic")
+    publish(channel, name, b"last")
+    channel.basic_qos(prefetch_count=1)
+    method, _, body = next(
+        channel.consume(
+            f"amq.retained.{name}", arguments={"x-stream-offset": "first"}, inactivity_timeout=WAIT_S_MAX
+        )
+    )
+    channel.cancel()
+    assert (body, method.exchange, method.routing_key) == (b"once", "amq.topic", "a.b")
+    assert past(channel, name, 2) == [b"once", b"last"]
+
+
+def test_what_died_into_a_queue_is_kept_too(node: Broker, channel: BlockingChannel, name: str) -> None:
+    declare(node, channel, name)
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": name}
+    channel.queue_declare(f"{name}-work", arguments=arguments)
+    publish(channel, f"{name}-work", b"dead")
+    method, _, _ = channel.basic_get(f"{name}-work")
+    channel.basic_reject(method.delivery_tag, requeue=False)
+    assert past(channel, name, 1) == [b"dead"]
+
+
+def test_how_long_it_is_kept_follows_the_policy(node: Broker, channel: BlockingChannel, name: str) -> None:
+    declare(node, channel, name)
+    retention = f"/warren/streams/%2F/{quoted('amq.retained.' + name)}"
+
+    def kept() -> tuple[object, object]:
+        found = Client(node).get(retention)["retention"]
+        return found["age_ms_max"], found["octets_max"]
+
+    assert kept() == (7 * 86_400_000, None)
+    assert retain(node, name, 1_000_000) == 204
+    wait_until(lambda: kept() == (None, 1_000_000))
+
+
+def test_without_the_policy_nothing_more_is_kept_and_what_was_stays(
+    node: Broker, channel: BlockingChannel, name: str
+) -> None:
+    declare(node, channel, name)
+    publish(channel, name, b"kept")
+    assert Client(node).status(f"DELETE /policies/%2F/{quoted(name)}") == 204
+    publish(channel, name, b"not kept")
+    assert retain(node, name, "1h") == 201
+    publish(channel, name, b"kept again")
+    assert past(channel, name, 2) == [b"kept", b"kept again"]
+
+
+def test_a_past_that_is_deleted_begins_anew(node: Broker, channel: BlockingChannel, name: str) -> None:
+    declare(node, channel, name)
+    publish(channel, name, b"before")
+    channel.queue_delete(f"amq.retained.{name}")
+    wait_until(lambda: is_retained(node, name))
+    publish(channel, name, b"after")
+    assert past(channel, name, 1) == [b"after"]
+
+
+def test_a_queue_that_is_declared_again_goes_on_with_its_past(
+    node: Broker, channel: BlockingChannel, name: str
+) -> None:
+    declare(node, channel, name)
+    publish(channel, name, b"1")
+    channel.queue_delete(name)
+    channel.queue_declare(name, durable=True)
+    publish(channel, name, b"2")
+    assert past(channel, name, 2) == [b"1", b"2"]
+
+
+def test_only_queues_that_survive_the_broker_are_retained(
+    node: Broker, channel: BlockingChannel, name: str
+) -> None:
+    policy = {"pattern": f"^{name}", "definition": {"retain": "7D"}, "apply-to": "queues"}
+    assert Client(node).status(f"PUT /policies/%2F/{quoted(name)}", policy) == 201
+    channel.queue_declare(f"{name}-transient")
+    channel.queue_declare(f"{name}-exclusive", durable=True, exclusive=True)
+    channel.queue_declare(f"{name}-stream", durable=True, arguments={"x-queue-type": "stream"})
+    channel.queue_declare(f"{name}-{'n' * (255 - len(name) - 1)}", durable=True)
+    channel.queue_declare(f"{name}-durable", durable=True)
+    wait_until(lambda: is_retained(node, f"{name}-durable"))
+    kept = [
+        row["name"]
+        for row in Client(node).get("/queues/%2F")
+        if row["name"].startswith(f"amq.retained.{name}")
+    ]
+    assert kept == [f"amq.retained.{name}-durable"]
+
+
+@pytest.mark.parametrize("value", ["7", "", 0, -1, True, None, "7 days", {"max-age": "7D"}])
+def test_a_retention_is_an_age_or_octets(node: Broker, value: object) -> None:
+    answer = Client(node).ask(
+        "PUT /policies/%2F/wrong",
+        {"pattern": "^wrong$", "definition": {"retain": value}, "apply-to": "queues"},
+    )
+    assert answer.status == 400
+    assert "is not a valid retention: an age as 7D, or octets" in answer.value["reason"]
+
+
+def test_what_was_confirmed_is_in_the_past_after_a_kill(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as node, channel_of(node) as channel:
+        declare(node, channel, "orders")
+        publish(channel, "orders", *(b"%d" % number for number in range(100)))
+        node.process.send_signal(signal.SIGKILL)
+        node.process.wait()
+    with broker("--data-dir", str(tmp_path)) as node, channel_of(node) as channel:
+        publish(channel, "orders", b"100")
+        assert past(channel, "orders", 101) == [b"%d" % number for number in range(101)]
+
+
+def test_without_a_data_directory_the_past_is_kept_in_memory() -> None:
+    with broker() as node, channel_of(node) as channel:
+        declare(node, channel, "orders")
+        publish(channel, "orders", b"1")
+        assert past(channel, "orders", 1) == [b"1"]
