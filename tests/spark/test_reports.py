@@ -1,6 +1,7 @@
 """Reports over what waits, what is streamed and what was archived, as commands print them."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.brokers import STREAM, Place
 
 from pyspark_warren.amqp import CHANNEL
-from pyspark_warren.pipelines import dlx_report
+from pyspark_warren.pipelines import dlx_report, rollup
 from warren.cli.main import main
 from warren.wire.methods import BasicGet, BasicGetOk, BasicReject
 
@@ -118,4 +119,65 @@ def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren
     assert "[UNRESOLVED_COLUMN" in said
     assert refused(warren, "sql", "select 1", "--table", "x=topic.y") == (
         2, "warren: a table is queue.NAME, stream.NAME or lake.PATH, not 'topic.y'\n"
+    )  # fmt: skip
+
+
+COPY = {"exchange_name": "shop", "routing_keys": '["new"]'}
+MESSAGE = (
+    "queue string, exchange string, routing_key string, timestamp timestamp, broker_timestamp timestamp, "
+    "message_id string, headers map<string,string>, body binary"
+)
+
+
+def test_latency_is_from_what_the_publisher_says_or_from_the_copy_of_its_publication(
+    spark: SparkSession,
+) -> None:
+    def at(seconds: float) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+
+    milliseconds = int(at(0).timestamp() * 1000)
+    known = COPY | {"properties": '{"message_id":"m1"}'}
+    told = COPY | {"properties": f'{{"headers":{{"timestamp_in_ms":{{"$L":{milliseconds}}}}}}}'}
+    trace = "amq.rabbitmq.trace"
+    messages = spark.createDataFrame(
+        [
+            ("t", trace, "publish.shop", None, at(1), None, known, b"abc"),
+            ("t", trace, "deliver.a.b", None, at(1.5), None, known, b"abc"),
+            ("t", trace, "deliver.a.b", None, at(3), None, told, b"abc"),
+            ("t", trace, "deliver.a.b", None, at(4), None, COPY, b"abcde"),
+            ("q", "shop", "k", at(5), at(5.5), None, None, b"ab"),
+            ("q", "shop", "k", at(20), at(19.5), None, None, b"ab"),
+            ("q", "shop", "k", None, None, None, None, b"ab"),
+        ],
+        MESSAGE,
+    )
+    happened = rollup.events(messages).cache()
+    by_queue = {row["kind"]: row for row in rows(happened)}
+    assert by_queue["delivered"]["queue"] == "a.b"
+    assert (by_queue["published"]["exchange"], by_queue["published"]["routing_key"]) == ("shop", "new")
+    first, second, third, fourth = rows(rollup.rollup(happened, "10 seconds"))
+    assert (first["kind"], first["messages"], first["per_second"]) == ("delivered", 3, 0.3)
+    assert (first["latency_p50"], first["latency_p99"], first["latency_max"]) == (500.0, 3000.0, 3000.0)
+    assert (first["size_p50"], first["size_max"], first["octets_per_second"]) == (3, 5, 1.1)
+    assert (second["kind"], second["latency_p50"]) == ("message", 500.0)
+    assert (third["kind"], third["latency_max"]) == ("published", None)
+    assert (fourth["messages"], fourth["latency_max"]) == (1, 0.0)
+    with pytest.raises(ValueError, match="group by kind, exchange, routing_key, queue, not 'user'"):
+        rollup.rollup(happened, "10 seconds", ("user",))
+
+
+def test_a_rollup_of_a_stream_is_a_table_and_a_page(
+    spark: SparkSession, warren: Place, tmp_path: Path
+) -> None:
+    warren.declare("measured", STREAM)
+    warren.publish("measured", [b"12345678"] * 50)
+    html = tmp_path / "report.html"
+    found = told(
+        warren, "rollup", "--stream", "measured", "--by", "queue", "--window", "1d", "--html", str(html)
+    )
+    assert sum(row["messages"] for row in found) == 50
+    assert {(row["queue"], row["size_p50"], row["latency_p50"]) for row in found} == {("measured", 8, None)}
+    assert "<dd>50</dd>" in html.read_text()
+    assert refused(warren, "rollup", "--stream", "measured", "--window", "soon") == (
+        2, "warren: a length of time is like 30s, 5m, 1h or 1d, not 'soon'\n"
     )  # fmt: skip

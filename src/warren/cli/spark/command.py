@@ -9,9 +9,11 @@ _COMMANDS = {
     "archive": "warren.cli.spark.archive",
     "clean": "warren.cli.spark.clean",
     "compact": "warren.cli.spark.compact",
+    "decode": "warren.cli.spark.decode",
     "dlx-report": "warren.cli.spark.dlx_report",
     "doctor": "warren.cli.spark.doctor",
     "replay": "warren.cli.spark.replay",
+    "rollup": "warren.cli.spark.rollup",
     "sql": "warren.cli.spark.sql",
 }
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built, window_of
+from warren.cli.spark.options import Settings, built, seconds_of
 from warren.cli.spark.session import opened, require_spark
 from warren.cli.spark.sources import SOURCES, listed, places
 
@@ -20,14 +20,14 @@ def dlx_report(settings: Settings, *, by: str, window: str | None, **given: Any)
     """
     require_spark()
     sources = places(given)
-    lengths = None if window is None else window_of(window)
+    length = None if window is None else f"{seconds_of(window)} seconds"
     with opened(settings, "dlx-report") as session:
         from pyspark_warren.pipelines import dlx_report, reading
 
         names = [name.strip() for name in by.split(",")]
         messages = reading.read_all(session, sources, settings.broker, dlx_report.READ)
         with progress.shown(settings, session, f"reading {listed(sources)}"):
-            found = dlx_report.report(messages, names, lengths).collect()
+            found = dlx_report.report(messages, names, length).collect()
     columns = (*(("window",) if window else ()), *names, *_COLUMNS)
     alive = [row for row in found if not row["deaths"]]
     settings.print_rows(columns, [[row[name] for name in columns] for row in found if row["deaths"]])

@@ -15,7 +15,7 @@ from warren.cli.operator.text import aligned, escaped, shown
 from warren.client.uri import DEFAULT_URI, parse_uri
 
 LOCAL = "local[*]"
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,12 +127,12 @@ def pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def window_of(text: str) -> str:
-    """5m as Spark says it."""
+def seconds_of(text: str) -> int:
+    """5m in seconds."""
     number, unit = text[:-1], text[-1:]
     if not number.isdecimal() or not int(number) or unit not in _UNITS:
         raise Failure(f"a length of time is like 30s, 5m, 1h or 1d, not {text!r}", USAGE)
-    return f"{int(number)} {_UNITS[unit]}"
+    return int(number) * _UNITS[unit]
 
 
 def reason(error: BaseException) -> str:

@@ -175,11 +175,9 @@ class Rows:
     def _set_headers(self, properties: BasicProperties, values: dict[str, Any]) -> None:
         text, pairs = values.get("headers_json"), values.get("headers")
         try:
-            if text is not None:
-                properties.headers = table_from_json(text)
-            elif pairs is not None:
-                properties.headers = dict(pairs)
-            if properties.headers is not None:
+            if text is not None or pairs is not None:
+                typed = {} if text is None else table_from_json(text)
+                properties.headers = dict(pairs or ()) | typed
                 encode_table(properties.headers)
         except (AmqpError, RecursionError) as error:
             reason = error.message if isinstance(error, AmqpError) else "they are too deep"

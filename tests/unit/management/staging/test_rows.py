@@ -47,6 +47,8 @@ def test_headers_come_in_two_forms_with_types_and_as_texts() -> None:
     assert typed.flags == PERSISTENT | HAS_HEADERS
     texts = pa.array([[("a", "b"), ("c", None)]], pa.map_(pa.string(), pa.string()))
     assert one(headers=texts).headers() == {"a": "b", "c": None}
+    both = one(headers=texts, headers_json=['{"a": {"$I": 5}, "t": true}'])
+    assert both.headers() == {"a": 5, "c": None, "t": True}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,216 @@
+"""Turns JSON bodies into columns by a schema, and sends what does not fit to a dead-letter exchange.
+
+A batch is written in two places, each of which takes it once: its good rows are a folder that has the name of
+the query and the batch, and its bad ones a transaction of that name, which the broker publishes once. What
+Spark makes again after a crash is the same batch, and changes nothing.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as sql
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    FractionalType,
+    IntegralType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from pyspark_warren.sink import QUERY_ID
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+REASON, FROM = "x-decode-reason", "x-decode-queue"
+# Columns beside those of the schema: where a message was.
+KEPT = ("queue", "offset", "routing_key", "broker_timestamp")
+_CORRUPT = "_corrupt_record"
+_DATA = "_data"
+_SHOWN_MAX = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """What became of a batch."""
+
+    batch: int
+    good: int
+    bad: int
+
+
+def schema_of(spark: "SparkSession", text: str) -> StructType:
+    """The schema that `text` is: DDL, as `id bigint not null, name string`, or Spark's own JSON."""
+    if text.lstrip().startswith("{"):
+        found: DataType = StructType.fromJson(json.loads(text))
+    else:
+        # The one place where Spark's parser can be asked with a session of any kind.
+        found = spark.createDataFrame([], text).schema
+    if not isinstance(found, StructType) or not found.fields:
+        raise ValueError("the schema has no columns")
+    taken = sorted({one.name.lower() for one in found.fields} & {*KEPT, _DATA, _CORRUPT})
+    if taken:
+        raise ValueError(f"the schema may not have {', '.join(taken)}: these say where a message was")
+    return found
+
+
+def decode(messages: "DataFrame", schema: StructType) -> "tuple[DataFrame, DataFrame]":
+    """The rows that fit, with the columns of `schema` behind KEPT, and those that do not, to be published.
+
+    The bad ones have body and properties as they came, and headers that say why and from where.
+    """
+    read = StructType([*_optional(schema).fields, StructField(_CORRUPT, StringType())])
+    text = sql.when(sql.is_valid_utf8(sql.col("body").cast("string")), sql.col("body").cast("string"))
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    parsed = messages.withColumn(_DATA, sql.from_json(text, read, options))
+    data = sql.col(_DATA)
+    fits = data.isNotNull() & data[_CORRUPT].isNull()
+    for field in schema.fields:
+        if not field.nullable:
+            fits = fits & data[field.name].isNotNull()
+    good = parsed.where(fits).select(*KEPT, *(data[field.name].alias(field.name) for field in schema.fields))
+    wanted = schema.json()
+
+    def say(body: bytes | None) -> str:
+        return why(bytes(body or b""), StructType.fromJson(json.loads(wanted)))
+
+    added = sql.create_map(
+        sql.lit(REASON), sql.udf(say, "string", useArrow=False)("body"), sql.lit(FROM), sql.col("queue")
+    )
+    kept = sql.map_filter(sql.coalesce("headers", added), lambda name, _: ~name.isin(REASON, FROM))
+    bad = parsed.where(~fits).withColumn("headers", sql.map_concat(kept, added))
+    # Where both name a header the typed one counts: of a message that comes around again, text has to do.
+    typed = sql.when(~sql.col("headers_json").contains(f'"{REASON}"'), sql.col("headers_json"))
+    bad = bad.withColumn("headers_json", typed)
+    return good, bad.drop(_DATA)
+
+
+def why(body: bytes, schema: StructType) -> str:
+    """What is wrong with `body`, in a few words, for a person and for a program that counts."""
+    try:
+        value = json.loads(body.decode())
+    except UnicodeDecodeError as error:
+        return f"not UTF-8 at octet {error.start}"
+    except ValueError as error:
+        return f"not JSON: {error}"
+    return _misfit(value, schema, "") or "does not fit the schema"
+
+
+def start(
+    spark: "SparkSession",
+    *,
+    source: Mapping[str, str],
+    schema: StructType,
+    to: str,
+    dead_letters: Mapping[str, str],
+    once: bool,
+    told: Callable[[Decoded], None],
+) -> "StreamingQuery":
+    """Decode what comes from `source`, options of the reader, into folders below `to`.
+
+    `dead_letters` are options of the writer, with one exchange or queue.
+    """
+    root = Path(to).absolute()
+    decoder = _Decoder(schema, root, dead_letters, told)
+    rows = spark.readStream.format("warren").options(**source).load()
+    writer = rows.writeStream.option("checkpointLocation", str(root / "_checkpoint")).foreachBatch(decoder)
+    return (writer.trigger(availableNow=True) if once else writer).start()
+
+
+class _Decoder:
+    """Writes one batch after the other; runs on the driver."""
+
+    def __init__(
+        self, schema: StructType, root: Path, dead_letters: Mapping[str, str], told: Callable[[Decoded], None]
+    ) -> None:
+        self._schema = schema
+        self._root = root
+        self._dead_letters = dead_letters
+        self._told = told
+
+    def __call__(self, rows: "DataFrame", number: int) -> None:
+        """Both parts of a batch: each is there whole, once, however often this is called."""
+        query = rows.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        if query is None:
+            raise RuntimeError("Spark does not say which query it runs: batches could not be told apart")
+        rows.persist()
+        try:
+            good, bad = decode(rows, self._schema)
+            name = f"{query}-{number:010d}"
+            counted = self._write(good, name)
+            writer = bad.write.format("warren").options(**self._dead_letters)
+            writer.option("txnId", f"decode-{name}").mode("append").save()
+            self._told(Decoded(batch=number, good=counted, bad=rows.count() - counted))
+        finally:
+            rows.unpersist()
+
+    def _write(self, good: "DataFrame", name: str) -> int:
+        """Put the rows of a batch into its folder, which has its name once all of them are there."""
+        folder = self._root / f"batch={name}"
+        if not folder.exists():
+            hidden = self._root / "_staged" / name
+            good.write.mode("overwrite").parquet(str(hidden))
+            hidden.rename(folder)
+        written: int = good.sparkSession.read.schema(good.schema).parquet(str(folder)).count()
+        return written
+
+
+def _optional(kind: Any) -> Any:
+    """The type with everything nullable, so that Spark says of what is missing that it is null."""
+    match kind:
+        case StructType():
+            return StructType([StructField(one.name, _optional(one.dataType)) for one in kind.fields])
+        case ArrayType():
+            return ArrayType(_optional(kind.elementType))
+        case MapType():
+            return MapType(kind.keyType, _optional(kind.valueType))
+    return kind
+
+
+def _misfit(value: Any, kind: DataType, place: str) -> str | None:
+    """Where `value` first differs from `kind`; None if it seems to fit."""
+    here = place or "the body"
+    match kind:
+        case StructType():
+            if not isinstance(value, dict):
+                return f"{here} is {_shown(value)}, not an object"
+            found = (_field(value, field, place) for field in kind.fields)
+            return next((text for text in found if text), None)
+        case ArrayType():
+            if not isinstance(value, list):
+                return f"{here} is {_shown(value)}, not an array"
+            items = (_misfit(one, kind.elementType, f"{here}[{at}]") for at, one in enumerate(value))
+            return next((text for text in items if text), None)
+        case BooleanType():
+            fits = isinstance(value, bool)
+        case IntegralType():
+            fits = isinstance(value, int) and not isinstance(value, bool)
+        case FractionalType():
+            fits = isinstance(value, int | float) and not isinstance(value, bool)
+        case StringType():
+            fits = True
+        case _:
+            # What Spark reads from text in ways of its own: times, octets, decimals.
+            fits = not isinstance(value, dict | list | bool)
+    return None if fits or value is None else f"{here} is {_shown(value)}, not {kind.simpleString()}"
+
+
+def _field(value: dict[str, Any], field: StructField, place: str) -> str | None:
+    name = f"{place}.{field.name}" if place else field.name
+    found = value.get(field.name)
+    if found is None:
+        return None if field.nullable else f"{name} is {'null' if field.name in value else 'missing'}"
+    return _misfit(found, field.dataType, name)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"

@@ -1,0 +1,107 @@
+"""`warren spark decode`: JSON bodies into columns, and what does not fit to a dead-letter exchange."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.spark.options import Settings, built
+from warren.cli.spark.session import opened, require_spark
+
+_LOOKS_S = 0.5
+
+
+def decode(settings: Settings, *, schema: str, to: str, once: bool, **given: Any) -> None:
+    """Turn JSON bodies into columns in Parquet files, and publish what does not fit to --bad-to.
+
+    Messages are consumed: those of a queue are acknowledged when both are written. A bad one keeps its body
+    and properties, and its header x-decode-reason says what is wrong. Started again, it goes on where it was;
+    a message is written once.
+    """
+    require_spark()
+    if bool(given["queue"]) == bool(given["stream"]):
+        raise Failure("say what to read by one of --queue and --stream", USAGE)
+    if bool(given["bad_to"]) == bool(given["bad_to_queue"]):
+        raise Failure("say where bad messages go by one of --bad-to and --bad-to-queue", USAGE)
+    with opened(settings, "decode") as session:
+        from pyspark_warren.pipelines import decode as pipeline
+
+        try:
+            wanted = pipeline.schema_of(session, _text(schema))
+        except Exception as error:
+            raise Failure(f"--schema: {settings.failure(error).message}", USAGE) from None
+        query = pipeline.start(
+            session,
+            source={**settings.broker, **_source(given)},
+            schema=wanted,
+            to=to,
+            dead_letters={**_writing(settings), **_bad(given)},
+            once=once,
+            told=lambda batch: settings.note(
+                f"batch {batch.batch}: {batch.good} decoded, {batch.bad} do not fit"
+            ),
+        )
+        settings.note(f"decoding {given['queue'] or given['stream']} into {to}")
+        try:
+            # In pieces: a wait in Java is not ended by Ctrl-C.
+            while not query.awaitTermination(_LOOKS_S):
+                pass
+        except KeyboardInterrupt:
+            query.stop()
+            settings.note("stopped; started again, it goes on here")
+
+
+def _text(schema: str) -> str:
+    """A schema as it was given, or what is in the file of that name, behind @."""
+    if not schema.startswith("@"):
+        return schema
+    return Path(schema[1:]).read_text(encoding="utf-8")
+
+
+def _source(given: dict[str, Any]) -> dict[str, str]:
+    source = {"queue": given["queue"]} if given["queue"] else {"queue": given["stream"], "mode": "stream"}
+    if given["batch"]:
+        source["maxOffsetsPerTrigger"] = str(given["batch"])
+    return source
+
+
+def _bad(given: dict[str, Any]) -> dict[str, str]:
+    if given["bad_to_queue"]:
+        return {"queue": given["bad_to_queue"]}
+    key = {"routingKey": given["bad_key"]} if given["bad_key"] is not None else {}
+    return {"exchange": given["bad_to"]} | key
+
+
+def _writing(settings: Settings) -> dict[str, str]:
+    """What says where the broker is; the rest of --option is for the reader."""
+    kept = ("uri", "vhost", "managementuri", "transport", "retries", "timeoutms")
+    return {
+        name: value
+        for name, value in settings.broker.items()
+        if name.lower() in kept or name.lower().startswith("tls.")
+    }
+
+
+command: click.Command = built(
+    "decode",
+    decode,
+    (
+        click.Option(["--queue"], metavar="NAME", help="a queue, whose messages are taken"),
+        click.Option(["--stream"], metavar="NAME", help="a stream, from its beginning"),
+        click.Option(
+            ["--schema"],
+            required=True,
+            metavar="DDL",
+            help="as `id bigint not null, name string`, or Spark's JSON; @FILE reads either from a file",
+        ),
+        click.Option(["--to"], required=True, metavar="FOLDER", help="where the Parquet files go"),
+        click.Option(["--bad-to"], metavar="EXCHANGE", help="where bad messages are published"),
+        click.Option(["--bad-key"], metavar="KEY", help="their routing key, in place of their own"),
+        click.Option(["--bad-to-queue"], metavar="NAME", help="a queue for them, in place of an exchange"),
+        click.Option(
+            ["--batch"], type=click.IntRange(1), metavar="ROWS", help="how many a batch has at most"
+        ),
+        click.Option(["--once"], is_flag=True, help="what is there now, and then end"),
+    ),
+)

@@ -1,0 +1,71 @@
+"""`warren spark rollup`: rates, sizes and latencies over windows of time."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.spark import progress
+from warren.cli.spark.options import Settings, built, seconds_of
+from warren.cli.spark.session import opened, require_spark
+from warren.cli.spark.sources import SOURCES, listed, places
+
+_COLUMNS = (
+    "messages", "per_second", "octets_per_second", "size_p50", "size_p99", "latency_p50", "latency_p95",
+    "latency_p99",
+)  # fmt: skip
+
+
+def rollup(settings: Settings, *, by: str, window: str, html: str | None, **given: Any) -> None:
+    """Count messages by windows of time: how many, how fast, how large, and how late they were.
+
+    Reads copies of the firehose, where there are both publications and deliveries, or messages themselves.
+    Nothing is consumed.
+    """
+    require_spark()
+    sources = places(given)
+    length_s = seconds_of(window)
+    names = tuple(name.strip() for name in by.split(","))
+    with opened(settings, "rollup") as session:
+        from pyspark_warren.pipelines import reading
+        from pyspark_warren.pipelines import rollup as pipeline
+
+        messages = reading.read_all(session, sources, settings.broker, pipeline.READ)
+        with progress.shown(settings, session, f"reading {listed(sources)}"):
+            found = pipeline.rollup(pipeline.events(messages), f"{length_s} seconds", names).collect()
+    if html:
+        from pyspark_warren.pipelines.rollup_page import rollup_page
+
+        rows = [row.asDict() for row in found]
+        try:
+            Path(html).write_text(rollup_page(rows, names, length_s, listed(sources)), encoding="utf-8")
+        except (ValueError, OSError) as error:
+            raise Failure(f"{html}: {error}", USAGE if isinstance(error, OSError) else 1) from None
+        settings.note(f"written to {html}")
+    columns = ("window", *names, *_COLUMNS)
+    if settings.is_json:
+        settings.print_json([row.asDict() for row in found])
+    else:
+        settings.print_rows(columns, [[_rounded(row[name]) for name in columns] for row in found])
+
+
+def _rounded(value: object) -> object:
+    return round(value, 1) if isinstance(value, float) else value
+
+
+command: click.Command = built(
+    "rollup",
+    rollup,
+    (
+        *SOURCES,
+        click.Option(
+            ["--by"],
+            default="kind",
+            show_default=True,
+            help="what makes a group: kind, exchange, routing_key, queue",
+        ),
+        click.Option(["--window"], default="1m", show_default=True, metavar="LENGTH", help="10s, 5m, 1h, 1d"),
+        click.Option(["--html"], metavar="FILE", help="write charts into a page, too"),
+    ),
+)

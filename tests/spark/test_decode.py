@@ -1,0 +1,97 @@
+"""JSON becomes columns, and what does not fit is published with why, once, whatever happens in between."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from tests.spark.brokers import STREAM, Place
+
+from pyspark_warren.pipelines.decode import FROM, REASON, Decoded, schema_of, start, why
+from pyspark_warren.pipelines.reading import place_of, read
+from warren.cli.main import main
+
+DDL = "id bigint not null, name string, tags array<string>, price struct<amount: double>"
+GOOD = [b'{"id":1,"name":"a"}', b'{"id":2,"tags":["q"],"price":{"amount":2}}', b'{"id":3,"more":true}']
+BAD = {
+    b"nope": "not JSON: Expecting value: line 1 column 1 (char 0)",
+    b"": "not JSON: Expecting value: line 1 column 1 (char 0)",
+    b"\xff": "not UTF-8 at octet 0",
+    b"[]": "the body is [], not an object",
+    b'{"name":"b"}': "id is missing",
+    b'{"id":null}': "id is null",
+    b'{"id":"x"}': 'id is "x", not bigint',
+    b'{"id":1,"tags":"q"}': 'tags is "q", not an array',
+    b'{"id":1,"price":{"amount":"much"}}': 'price.amount is "much", not double',
+}
+
+
+def test_why_a_body_does_not_fit_is_said_in_a_few_words(spark: SparkSession) -> None:
+    schema = schema_of(spark, DDL)
+    assert {body: why(body, schema) for body in BAD} == BAD
+    assert schema_of(spark, schema.json()) == schema
+    long = why(json.dumps({"id": "x" * 1000}).encode(), schema)
+    assert len(long) < 100
+    with pytest.raises(ValueError, match="may not have queue"):
+        schema_of(spark, "queue string")
+
+
+def test_a_batch_that_is_made_again_after_a_crash_is_written_once(
+    spark: SparkSession, warren: Place, tmp_path: Path
+) -> None:
+    for name, arguments in (("json", STREAM), ("misfits", None)):
+        warren.declare(name, arguments)
+    warren.publish("json", [*GOOD, *BAD])
+    seen: list[Decoded] = []
+
+    def run(told: Callable[[Decoded], None]) -> None:
+        start(
+            spark,
+            source=warren.options | {"queue": "json"},
+            schema=schema_of(spark, DDL),
+            to=str(tmp_path),
+            dead_letters=warren.options | {"queue": "misfits"},
+            once=True,
+            told=told,
+        ).awaitTermination()
+
+    def crash(batch: Decoded) -> None:
+        # Both parts are written, and Spark does not know it.
+        seen.append(batch)
+        raise RuntimeError("crashed")
+
+    with pytest.raises(StreamingQueryException, match="crashed"):
+        run(crash)
+    run(seen.append)
+    assert seen == [Decoded(batch=0, good=len(GOOD), bad=len(BAD))] * 2
+    good = spark.read.parquet(str(tmp_path)).orderBy("offset").collect()
+    assert [(row.id, row.name, row.tags) for row in good] == [
+        (1, "a", None),
+        (2, None, ["q"]),
+        (3, None, None),
+    ]
+    assert (good[1].price.amount, good[1].queue) == (2.0, "json")
+    bad = read(spark, place_of("queue.misfits"), warren.options).collect()
+    assert {bytes(row.body): row.headers[REASON] for row in bad} == BAD
+    assert {row.headers[FROM] for row in bad} == {"json"}
+    assert warren.count("misfits") == len(BAD)
+
+
+def test_a_wrong_schema_and_a_missing_place_are_wrong_usage(spark: SparkSession, warren: Place) -> None:
+    def refused(*arguments: str) -> str:
+        where = ["--uri", warren.options["uri"], "--management-uri", warren.options["managementUri"]]
+        ended = CliRunner().invoke(
+            main, ["spark", "decode", *arguments, *where, "--quiet", "--to", "nowhere"]
+        )
+        assert ended.exit_code == 2, ended.output
+        return ended.output
+
+    given = ["--queue", "json", "--bad-to-queue", "misfits", "--schema"]
+    assert "--schema: [" in refused(*given, "id bigger")
+    assert "--schema: the schema may not have offset" in refused(*given, "offset string")
+    assert "No such file" in refused(*given, "@nowhere.json")
+    assert "where bad messages go" in refused("--queue", "json", "--schema", "id bigint")
+    assert "one of --queue and --stream" in refused("--bad-to", "dlx", "--schema", "id bigint")
