@@ -79,7 +79,8 @@ def _shown(messages: "DataFrame") -> Iterator[str]:
     has_octets = kinds.get("body") == "binary" and "octets" not in kinds
     for name in messages.columns:
         quoted = f"`{name.replace('`', '``')}`"
-        yield "cast(body as string) as body" if name == "body" and has_octets else quoted
+        # Spark Connect cannot send text that is no UTF-8.
+        yield "make_valid_utf8(cast(body as string)) as body" if name == "body" and has_octets else quoted
     if has_octets:
         yield "body as octets"
 

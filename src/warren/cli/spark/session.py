@@ -105,6 +105,9 @@ def _start(settings: Settings, name: str) -> "SparkSession":
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(f"warren {name}")
     if settings.remote:
+        # A server of one's own is a JVM as well.
+        if settings.remote.startswith("local"):
+            prepare_java()
         settings.note(f"connecting to Spark at {settings.remote.partition(';')[0]}")
         builder = builder.remote(settings.remote)
     else:

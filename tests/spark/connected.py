@@ -1,0 +1,37 @@
+"""Pipelines over a session of Spark Connect, whose server is a JVM of its own; prints what they found."""
+
+import json
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+import pyspark_warren
+from pyspark_warren.pipelines import dlx_report, reading, rollup
+from pyspark_warren.pipelines.sql import parsed, prepare, run
+
+
+def main() -> None:
+    """Read a queue and a stream, whose names are given behind the options of the reader, in each way."""
+    options, dead, measured = json.loads(sys.argv[1]), *sys.argv[2:]
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = SparkSession.builder.remote("local[1]").getOrCreate()
+    pyspark_warren.register(spark)
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    letters = reading.read(spark, reading.place_of(f"queue.{dead}"), options, dlx_report.READ)
+    messages = reading.read(spark, reading.place_of(f"stream.{measured}"), options, rollup.READ)
+    query = parsed(f"select body, count(*) as n from queue.`{dead}` group by 1 order by 1", {})
+    prepare(spark, query, options)
+    found = {
+        "kind": type(spark).__module__,
+        "deaths": [row.asDict() for row in dlx_report.report(letters).collect()],
+        "windows": [row.asDict() for row in rollup.rollup(rollup.events(messages), "1 day").collect()],
+        "rows": [row.asDict() for row in run(spark, query).collect()],
+    }
+    print(json.dumps(found, default=str))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
