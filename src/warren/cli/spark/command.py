@@ -12,6 +12,7 @@ _COMMANDS = {
     "decode": "warren.cli.spark.decode",
     "dlx-report": "warren.cli.spark.dlx_report",
     "doctor": "warren.cli.spark.doctor",
+    "init": "warren.cli.spark.init",
     "replay": "warren.cli.spark.replay",
     "rollup": "warren.cli.spark.rollup",
     "sql": "warren.cli.spark.sql",
