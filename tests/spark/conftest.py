@@ -22,10 +22,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.timeout(TEST_S_MAX))
 
 
-def session(name: str) -> SparkSession:
+def session(name: str, master: str = "local[2]") -> SparkSession:
     """A Spark of this process: two threads, no page of its own."""
     return (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .appName(name)
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")

@@ -8,6 +8,7 @@ before the commit was noted; and of two drivers with the same batch one commits.
                                      a crash here leaves files that no log names: `clean` removes them
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Sequence
@@ -54,9 +55,12 @@ class DeltaLake:
         """Make the table, if it is not there; ValueError if it has other columns."""
         check_kind(self.root, DELTA)
         schema = Schema.from_arrow(_schema())
-        DeltaTable.create(
-            str(self.root), schema, mode="ignore", partition_by=list(PARTITIONS), name=self.root.name
-        )
+        # Whoever loses against another archive that makes it at the same moment, finds the other's.
+        with contextlib.suppress(CommitFailedError):
+            DeltaTable.create(
+                str(self.root), schema, mode="ignore", partition_by=list(PARTITIONS), name=self.root.name,
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )  # fmt: skip
         found = self._opened()
         given = {field.name: json.loads(field.to_json())["type"] for field in found.schema().fields}
         wanted = {field.name: json.loads(field.to_json())["type"] for field in schema.fields}

@@ -131,8 +131,12 @@ def check_kind(root: Path, wanted: str) -> None:
         raise ValueError(f"{str(root)!r} is a lake of format {found!r} already, not {wanted!r}")
     if root.exists() and not root.is_dir():
         raise ValueError(f"{str(root)!r} is a file: a lake is a folder")
-    strange = sorted(one.name for one in root.glob("*") if one.name != OWN) if found is None else []
-    if strange:
+    # Another archive may be making a lake here at this moment.
+    ours = (OWN, LOG)
+    strange = sorted(
+        one.name for one in root.glob("*") if one.name not in ours and not one.name.startswith(f"{BATCH}=")
+    )
+    if found is None and strange:
         raise ValueError(f"{str(root)!r} holds {strange[0]!r}, and is no lake: give an empty or a new folder")
 
 
