@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.spark.brokers import STREAM, Place
-from tests.spark.commands import run as command
 
 from pyspark_warren.http import Management
 from pyspark_warren.pipelines.archive import Progress, archive
 from pyspark_warren.pipelines.tending import clean, compact
+from warren.cli.main import main
 
 
 def numbered(start: int, end: int) -> list[bytes]:
@@ -82,6 +83,19 @@ def test_a_leased_queue_is_archived_and_empty_then(
         compact(tmp_path / "lake")
     with pytest.raises(ValueError, match="format 'parquet' already"):
         run(spark, warren, tmp_path / "lake", queue="arch-leased")
+
+
+def test_rabbitmq_is_archived_too(spark: SparkSession, rabbitmq: Place, tmp_path: Path) -> None:
+    rabbitmq.declare("arch-stream", dict(STREAM))
+    rabbitmq.declare("arch-work")
+    for queue in ("arch-stream", "arch-work"):
+        rabbitmq.publish(queue, numbered(0, 300))
+    for _ in range(2):
+        run(spark, rabbitmq, tmp_path / "lake", queue="arch-stream", batch_rows=200)
+        run(spark, rabbitmq, tmp_path / "lake", queue="arch-work")
+    found = [(row["queue"], int(row["body"])) for row in rows(tmp_path / "lake")]
+    assert sorted(found) == [(queue, n) for queue in ("arch-stream", "arch-work") for n in range(300)]
+    assert rabbitmq.count("arch-work") == 0
 
 
 def test_the_firehose_is_archived_while_the_virtual_host_is_traced(
@@ -168,23 +182,32 @@ def ask(management: Management, body: dict[str, Any]) -> None:
     management._ask_once("PUT", "/api/vhosts/%2F", json.dumps(body).encode(), {}).read()
 
 
-def test_the_commands_do_the_same(warren: Place, tmp_path: Path) -> None:
+def test_the_commands_do_the_same(spark: SparkSession, warren: Place, tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
     warren.declare("commanded")
     warren.publish("commanded", numbered(0, 300))
     done = command(warren, "archive", "--queue", "commanded", "--to", lake, "--once", "--batch-rows", "100")
-    assert done.returncode == 0, done.stderr
-    assert [line.split(",")[0].split() for line in done.stdout.splitlines()] == [
+    assert [line.split(",")[0].split() for line in done.splitlines()] == [
         ["batch", str(number), "committed", "100", "rows"] for number in range(3)
     ]
     done = command(warren, "compact", lake, "--json")
-    assert json.loads(done.stdout) == {"files_before": 3, "files_after": 1, "version": 4}, done.stderr
-    assert command(warren, "clean", lake, "--json").stdout.strip() == "[]"
+    assert json.loads(done) == {"files_before": 3, "files_after": 1, "version": 4}
+    assert json.loads(command(warren, "clean", lake, "--json")) == []
     chosen = ("replay", "--from", lake, "--name", "again", "--where", "cast(body as string) < '2'", "--json")
-    told = json.loads(command(warren, *chosen, "--dry-run", "--samples", "1").stdout)
+    told = json.loads(command(warren, *chosen, "--dry-run", "--samples", "1"))
     assert (told["rows"], len(told["samples"]), told["sent"]) == (112, 1, 0)
     done = command(warren, *chosen)
-    assert json.loads(done.stdout.splitlines()[-1])["sent"] == 1, done.stderr
+    assert json.loads(done.splitlines()[-1])["sent"] == 1
     assert warren.count("commanded") == 112
-    wrong = command(warren, "archive", "--to", lake)
-    assert wrong.stderr.strip().endswith("--queue, --pattern, --super-stream, --firehose")
+    told = command(warren, *chosen[:-3], "--dry-run", "--samples", "1")
+    assert "commanded" in told
+    wrong = CliRunner().invoke(main, ["spark", "archive", "--to", lake])
+    assert "--queue, --pattern, --super-stream, --firehose" in wrong.output
+
+
+def command(place: Place, *arguments: str) -> str:
+    """What `warren spark` prints; it takes the session that there is."""
+    told = {"WARREN_AMQP_URI": place.options["uri"], "WARREN_URI": place.options["managementUri"]}
+    done = CliRunner().invoke(main, ["spark", *arguments], env=told)
+    assert done.exit_code == 0, done.output
+    return done.stdout
