@@ -266,10 +266,12 @@ COMPACTION_SLACK_SEGMENTS = 4
 STATE_RECORD_SIZE_MAX = 1_048_576
 
 # --- staged -------------------------------------------------------------------------------------
-# Rows that are published together in one turn, and are in the log whole or not at all: some milliseconds.
-STAGED_CHUNK_ROWS_MAX = 256
+# Rows of a stage that are written and read together; a stream takes them in together, too, with one sync.
+STAGED_CHUNK_ROWS_MAX = 2_048
 # And the octets of their bodies, unless it is one row.
 STAGED_CHUNK_SIZE = 262_144
+# Rows that are published one by one in one turn, and are in the log whole or not at all: some milliseconds.
+STAGED_ROWS_PER_SLICE = 256
 # What is read of a stage in one go by the thread that publishes it.
 STAGED_READ_SIZE = 4_194_304
 # Octets of a stage after which it is synced while it is written: others sync on the same device.

@@ -14,6 +14,7 @@ from tests.integration.api import Client
 from tests.integration.own_vhost import channel_in_vhost
 from tests.integration.process import Broker, broker
 from tests.integration.staging import ARROW_STREAM, Job, bodies, stream
+from tests.integration.test_rows import read
 from tests.integration.test_serve import connect
 
 SCHEMA = pa.schema(
@@ -430,3 +431,29 @@ def test_a_stream_gets_each_row_once_though_the_broker_is_killed(tmp_path: Path)
             channel.basic_ack(method.delivery_tag)
         assert found == [*sent[0], *sent[1]]
         assert taken(connect(node.port).channel()) == [*sent[0], *sent[1]]
+
+
+def test_streams_have_each_row_once_alone_and_beside_queues(
+    node: Broker, client: Client, channel: Any
+) -> None:
+    channel.exchange_declare("both", "fanout", durable=True)
+    channel.exchange_declare("one", "fanout", durable=True)
+    for name in ("alone", "beside"):
+        channel.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
+    channel.queue_bind("alone", "one")
+    channel.queue_bind("beside", "both")
+    channel.queue_bind("q", "both")
+    equal = texts(3_000)
+    unlike = {"body": pa.array(texts(300, "u"), pa.binary()), "message_id": [f"{n}" for n in range(300)]}
+    for exchange, query in (("one", "streamed"), ("both", "mixed")):
+        staged = job(client, exchange, query)
+        for batch, octets in enumerate((bodies(equal, ""), stream(unlike), bodies([b"end"], ""))):
+            assert staged.stage(batch, 0, octets).status == 200
+            for state in ("committed", "already committed"):
+                assert staged.commit(batch, 0).value["state"] == state
+    wanted = [*equal, *texts(300, "u"), b"end"]
+    assert taken(channel) == wanted
+    for name in ("alone", "beside"):
+        table, _ = read(node, f"/streams/staged/{name}/rows")
+        assert table["body"].to_pylist() == wanted
+        assert table["message_id"].to_pylist()[2_999:3_301] == [None, *unlike["message_id"], None]

@@ -20,7 +20,7 @@ from warren.queues.local import LocalQueue
 from warren.queues.queue import ACCEPTED, Consumer, Delivery, Peeked, QueueHost, new_delivery
 from warren.queues.reading import Reading
 from warren.queues.stamping import Stamp
-from warren.store.streams.chunk import Chunk, Shape
+from warren.store.streams.chunk import Chunk, Run, Shape
 from warren.store.streams.log import Retention, StreamLog
 from warren.store.streams.store import StreamStore
 
@@ -152,6 +152,14 @@ class StreamQueue(LocalQueue):
         if not self.is_moved:
             self.tell_moved()
         return True
+
+    def publish_run_as(self, run: Run, producer: str, sequence: int) -> None:
+        """The same for many, of which the first has the number `sequence`."""
+        kept = self._store.append_run_as(self.log, run, producer, sequence)
+        if kept:
+            self.published_count += kept
+            if not self.is_moved:
+                self.tell_moved()
 
     def confirm(self, confirmation: Confirmation, sequence: int) -> None:
         """Say to `confirmation` that `sequence` is done when all that came before is safe."""

@@ -15,11 +15,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from warren.errors import NotFound
-from warren.limits import STAGED_ROW_BITS, STAGED_SLICES_MAX
+from warren.limits import STAGED_ROW_BITS, STAGED_ROWS_PER_SLICE, STAGED_SLICES_MAX
 from warren.model.confirmation import Confirmation
 from warren.model.message import HAS_HEADERS, PERSISTENT, Message, new_message, new_stored_message
 from warren.queues.classic import ClassicQueue
 from warren.queues.stream import StreamQueue
+from warren.routing.copies import has_copies
+from warren.routing.exchange import BY_CHANCE
+from warren.routing.router import Route
 from warren.store.message_store import MessageStore
 from warren.store.staged.progress import Progress, State, key_of
 from warren.store.streams.chunk import Chunk
@@ -46,8 +49,10 @@ class Committing(Confirmation):
         self._store: MessageStore = vhost.stores.persistent
         self._key = key_of(query)
         self._producer = f"{_PRODUCER}{query}"
-        # Up to which row of the batch streams have what is theirs; and whether it is safe there.
+        # Up to which row of the batch streams have what is theirs; by which route, if the last of those went
+        # nowhere else; and whether it is safe there.
         self._streamed = 0
+        self._route: Route | None = None
         self._streams = _Streams(self)
         # Numbers of the last slice that was published, and of the last that is safe.
         self._sent = 0
@@ -64,11 +69,14 @@ class Committing(Confirmation):
         return self._sent == self._safe
 
     def publish(self, chunk: Chunk, place: int) -> tuple[int, str]:
-        """Publish the rows of `chunk` from `place` on, in this turn: up to which, and why no further."""
+        """Publish rows of `chunk` from `place` on, as many as a turn has: up to which, and why no further."""
         self._store.begin_group()
         first, unroutable, reason = place, 0, ""
         try:
-            while place < chunk.count:
+            if self._route is not None and self.published is None:
+                place += self._count_streamed(self._route)
+            end = min(chunk.count, place + STAGED_ROWS_PER_SLICE)
+            while place < end:
                 message = _row(chunk, place, self._vhost.now)
                 destinations, reason = self._way(message)
                 if reason:
@@ -105,25 +113,53 @@ class Committing(Confirmation):
         self.wake()
 
     def _stream(self, chunk: Chunk, place: int) -> None:
-        """Have streams keep the rows of `chunk` from `place` on that go to them, up to one that cannot go."""
+        """Have streams keep rows of `chunk` from `place` on that go to them, up to one that cannot go."""
         streams: dict[StreamQueue, None] = {}
         row = self.progress.published
-        while place < chunk.count:
+        end = min(chunk.count, place + STAGED_ROWS_PER_SLICE)
+        self._route = None
+        while place < end:
             message = _row(chunk, place, self._vhost.now)
             destinations, reason = self._way(message)
             if reason:
                 break
-            place += 1
-            row += 1
+            count = 1
+            if chunk.kinds is None and row == self.progress.published:
+                self._route = self._sole_route(message)
+                if self._route is not None:
+                    count = chunk.count - place
+            # The number is greater with each row, and with each batch.
+            number = self.progress.batch << STAGED_ROW_BITS | row + 1
+            shown = _shown(message)
             for queue in destinations:
                 if isinstance(queue, StreamQueue):
-                    # The number is greater with each row, and with each batch.
-                    number = self.progress.batch << STAGED_ROW_BITS | row
-                    queue.publish_as(_shown(message), self._producer, number)
+                    if count == 1:
+                        queue.publish_as(shown, self._producer, number)
+                    else:
+                        queue.publish_run_as(chunk.run(place, shown), self._producer, number)
                     streams[queue] = None
+            place += count
+            row += count
         self._streamed = row
         for queue in streams:
             queue.confirm(self._streams, row)
+
+    def _sole_route(self, message: Message) -> Route | None:
+        """Where all rows like `message` go, if those are streams alone."""
+        if message.flags & HAS_HEADERS and has_copies(message.property_list):
+            return None
+        route = self._vhost.router.find(message.address, message)
+        is_sole = route.destinations and all(isinstance(queue, StreamQueue) for queue in route.destinations)
+        return route if is_sole and route.decides != BY_CHANCE else None
+
+    def _count_streamed(self, route: Route) -> int:
+        """How many rows streams have by `route`: they are published with that."""
+        count = self._streamed - self.progress.published
+        self._route = None
+        route.source.published_in += count
+        route.source.published_out += count * len(route.destinations)
+        self._vhost.published += count
+        return count
 
     def _way(self, message: Message) -> tuple[tuple[object, ...], str]:
         """Where `message` goes, or why it cannot go now."""

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from json.encoder import encode_basestring
 
 from warren.errors import AmqpSyntaxError
 from warren.wire.table import (
@@ -30,12 +31,19 @@ from warren.wire.table import (
 )
 
 MARK = "$"
+# `json.dumps` would make one for each table.
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def table_to_json(table: Table) -> str:
     """`table` with all its types."""
-    members = {_text(key): _to_json(value) for key, value in table.items()}
-    return json.dumps(members, ensure_ascii=False, separators=(",", ":"))
+    parts = []
+    for key, value in table.items():
+        if type(value) is not str or not value.isascii() or not key.isascii():
+            return _encoded({_text(key): _to_json(value) for key, value in table.items()})
+        # Most tables are this.
+        parts.append(f"{encode_basestring(key)}:{encode_basestring(value)}")
+    return "{" + ",".join(parts) + "}"
 
 
 def table_from_json(text: str) -> Table:
@@ -66,7 +74,7 @@ def header_text(value: Value) -> str | None:
         case dict():
             return table_to_json(value)
         case list() | tuple():
-            return json.dumps(_to_json(value), ensure_ascii=False, separators=(",", ":"))
+            return _encoded(_to_json(value))
     return str(value)
 
 

@@ -56,8 +56,8 @@ class Encoder:
     """Makes the octets of one answer: rows of one queue, of the columns `names`, in the order of `NAMES`."""
 
     __slots__ = (
-        "_by_shape", "_constants", "_facts", "_last", "_learnt_octets", "_names", "_numbers", "_options",
-        "_queue", "_schema",
+        "_by_flags", "_by_shape", "_constants", "_facts", "_last", "_learnt_octets", "_names", "_numbers",
+        "_options", "_queue", "_schema",
     )  # fmt: skip
 
     def __init__(self, queue: str, names: tuple[str, ...], compression: str | None = None) -> None:
@@ -66,6 +66,8 @@ class Encoder:
         self._by_shape = tuple(name for name in names if name not in OWN)
         self._options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)
         self._schema = pa.schema([pa.field(name, _TYPES[name], name not in _NEVER_NULL) for name in names])
+        # Flags of properties -> places in `_by_shape` of what a message with those has, and how to find it.
+        self._by_flags: dict[bytes, list[tuple[int, _Fact]]] = {}
         # What follows from shapes, in the order of `_by_shape`.
         self._facts: dict[Shape, list[object]] = {}
         self._learnt_octets = 0
@@ -113,6 +115,7 @@ class Encoder:
         if shape != self._last:
             self._learn([shape])
             self._last = shape
+            # Also columns of nulls, from rows of several shapes.
             for name in self._by_shape:
                 self._constants.pop(name, None)
         for name, fact in zip(self._by_shape, self._facts[shape], strict=True):
@@ -123,7 +126,7 @@ class Encoder:
         used: dict[int, int] = {}
         own_kinds = array("I", [used.setdefault(kind, len(used)) for kind in kinds])
         shapes = [rows.shapes[kind] for kind in used]
-        self._last = None
+        self._forget_last()
         for at in range(0, len(shapes), ARROW_SHAPES_PER_TURN):
             if at:
                 yield None
@@ -132,7 +135,11 @@ class Encoder:
         indices = None
         if len(shapes) < rows.count:
             indices = _column(own_kinds, pa.uint32())
+        known = {place for flags in {shape[1][:2] for shape in shapes} for place, _ in self._known(flags)}
         for place, name in enumerate(self._by_shape):
+            if place not in known:
+                columns[name] = self._constant(name, None, rows.count)
+                continue
             column = pa.array([fact[place] for fact in facts], _TYPES[name])
             columns[name] = column if indices is None else column.take(indices)
 
@@ -173,13 +180,35 @@ class Encoder:
                 continue
             address, property_list = shape
             properties = BasicProperties.decode_list(property_list)
-            facts[shape] = [_FACTS[name](address, properties) for name in self._by_shape]
+            found: list[object] = [None] * len(self._by_shape)
+            for place, fact in self._known(property_list[:2]):
+                found[place] = fact(address, properties)
+            facts[shape] = found
             self._learnt_octets += _SHAPE_SIZE + len(address) + len(property_list)
+
+    def _known(self, flags: bytes) -> list[tuple[int, _Fact]]:
+        """What a message has whose properties begin with `flags`, and how to find it."""
+        known = self._by_flags.get(flags)
+        if known is None:
+            number = int.from_bytes(flags, "big")
+            known = self._by_flags[flags] = [
+                (place, _FACTS[name])
+                for place, name in enumerate(self._by_shape)
+                if not _FLAGS[name] or number & _FLAGS[name]
+            ]
+        return known
+
+    def _forget_last(self) -> None:
+        """Have no columns any more of the shape that came last."""
+        if self._last is not None:
+            self._last = None
+            for name in self._by_shape:
+                self._constants.pop(name, None)
 
     def _forget(self) -> None:
         self._facts.clear()
         self._learnt_octets = 0
-        self._last = None
+        self._forget_last()
 
     def _offsets(self, offsets: "range | array[int]") -> Arrow:
         if isinstance(offsets, array):
@@ -267,3 +296,18 @@ _FACTS: dict[str, _Fact] = {
     "headers": _headers,
     "headers_json": _headers_json,
 }
+
+
+def _flag(name: str) -> int:
+    """The flag with which a property list says that it has what the column `name` shows; 0 of an address."""
+    if name in ("exchange", "routing_key"):
+        return 0
+    properties = BasicProperties()
+    if name in ("headers", "headers_json"):
+        properties.headers = {}
+    else:
+        setattr(properties, name, 0 if name in ("priority", "delivery_mode", "timestamp") else "")
+    return int.from_bytes(properties.encode_list()[:2], "big")
+
+
+_FLAGS = {name: _flag(name) for name in _FACTS}

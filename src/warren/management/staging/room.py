@@ -32,6 +32,7 @@ from warren.store.staged.plan import Plan
 from warren.store.staged.progress import Progress, State, is_key, key_of
 from warren.store.staged.shelf import Shelf, open_shelf
 from warren.store.staged.stage import SALT_SIZE, Description, Stage, StageWriter
+from warren.store.streams.chunk import Run
 
 if TYPE_CHECKING:
     from warren.management.staging.staging import Staging
@@ -408,9 +409,13 @@ def _fail(over: "asyncio.Future[Result]", error: Exception) -> None:
 def _taken(rows: Rows, writer: StageWriter, octets: bytes) -> set[bytes]:
     """Write the rows of one batch; answers where they go."""
     addresses = set()
-    for messages in rows.take(octets):
-        for message in messages:
-            addresses.add(message.address)
-            writer.add(message)
+    for some in rows.take(octets):
+        if isinstance(some, Run):
+            addresses.add(some.like.address)
+            writer.add_run(some)
+        else:
+            for message in some:
+                addresses.add(message.address)
+                writer.add(message)
         writer.flush()
     return addresses

@@ -14,6 +14,7 @@ broker_timestamp. Any other column is refused, as it would be lost.
 """
 
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from warren.errors import AmqpError
 from warren.limits import MESSAGE_SIZE_MAX, NAME_SIZE_MAX, STAGE_ROWS_MAX, STAGED_ROWS_PER_TURN
 from warren.model.message import BODY_END, Message, encode_address
 from warren.session.publishing import REPLY_TO, check_expiration
+from warren.store.streams.chunk import Run
 from warren.wire.properties import BasicProperties
 from warren.wire.table import encode_table
 from warren.wire.table_json import table_from_json
@@ -83,8 +85,11 @@ class Rows:
         if "timestamp" in self._names:
             self._per_second = _PER_SECOND[schema.field("timestamp").type.unit]
 
-    def take(self, octets: bytes) -> Iterator[list[Message]]:
-        """The rows of a batch, some at a time. RowRefused with the number of a row and its column."""
+    def take(self, octets: bytes) -> Iterator[list[Message] | Run]:
+        """The rows of a batch, some at a time, or all if they differ in their bodies alone.
+
+        RowRefused with the number of a row and its column.
+        """
         if self._schema is None:
             raise RowRefused("there is no schema before the first batch")
         try:
@@ -97,10 +102,32 @@ class Rows:
             raise RowRefused(f"a batch cannot be read: {error}") from None
         if self.count + batch.num_rows > STAGE_ROWS_MAX:
             raise RowRefused(f"one stage has {STAGE_ROWS_MAX} rows at most")
+        run = self._run(batch)
+        if run is not None:
+            yield run
+            return
         for first in range(0, batch.num_rows, STAGED_ROWS_PER_TURN):
             yield self._messages(batch.slice(first, STAGED_ROWS_PER_TURN))
             # Whoever waits for the interpreter gets it now, and not after a few milliseconds.
             time.sleep(0)
+
+    def _run(self, batch: Arrow) -> Run | None:
+        """All rows of `batch`, if they differ in their bodies alone, and nothing is wrong with those."""
+        count = batch.num_rows
+        bodies = batch.column("body")
+        if count < 2 or bodies.null_count or bodies.nbytes > MESSAGE_SIZE_MAX:
+            return None
+        for name in self._names:
+            column = batch.column(name)
+            if name != "body" and not column.slice(1).equals(column.slice(0, count - 1)):
+                return None
+        (like,) = self._messages(batch.slice(0, 1))
+        bodies = bodies.cast(self._arrow.binary())
+        _, offsets, octets = bodies.buffers()
+        ends = array("I")
+        ends.frombytes(memoryview(offsets)[4 * bodies.offset : 4 * (bodies.offset + count + 1)])
+        self.count += count - 1
+        return Run(like, ends, memoryview(octets or b""), place=0, count=count)
 
     def _messages(self, batch: Arrow) -> list[Message]:
         columns: dict[str, list[Any]] = {}

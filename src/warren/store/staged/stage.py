@@ -22,7 +22,7 @@ from warren.model.message import Message
 from warren.store.disk import Create, Delete, Disk, Rename, Sync, SyncDirectory, Write
 from warren.store.segment import NewerFormatError, SegmentError
 from warren.store.streams.chunk import HEAD_SIZE as CHUNK_HEAD_SIZE
-from warren.store.streams.chunk import Chunk, ChunkBuilder, is_whole, read_head
+from warren.store.streams.chunk import Chunk, ChunkBuilder, Run, is_whole, read_head
 
 VERSION = 1
 SUFFIX = ".stage"
@@ -101,6 +101,21 @@ class StageWriter:
         self.octets += message.body_size
         if self._builder.count >= STAGED_CHUNK_ROWS_MAX or self._builder.size >= STAGED_CHUNK_SIZE:
             self._end_chunk()
+
+    def add_run(self, run: Run) -> None:
+        """Rows that differ in their bodies alone."""
+        left = run
+        while True:
+            builder = self._builder
+            part = left.within(STAGED_CHUNK_SIZE - builder.size, STAGED_CHUNK_ROWS_MAX - builder.count)
+            builder.add_run(part)
+            self.rows += part.count
+            self.octets += part.octets
+            if builder.count >= STAGED_CHUNK_ROWS_MAX or builder.size >= STAGED_CHUNK_SIZE:
+                self._end_chunk()
+            if part.count == left.count:
+                return
+            left = left.without(part.count)
 
     def flush(self) -> None:
         """Write what was gathered."""

@@ -18,6 +18,7 @@ have nothing but a tail.
 
 import sys
 from array import array
+from bisect import bisect_left
 from struct import Struct
 
 from google_crc32c import extend
@@ -70,7 +71,8 @@ class ChunkBuilder:
         self.first = first
         # When the first of its messages was published, in ms.
         self.time = 0
-        self._bodies: list[bytes] = []
+        # Of one message each, as `Message.content`; or of several that came together, and as they lie.
+        self._bodies: list[bytes | memoryview] = []
         self._ends = array(_COLUMN, (0,))
         self._octets = 0
         self._known: dict[tuple[bytes, bytes, int], int] = {}
@@ -83,12 +85,12 @@ class ChunkBuilder:
     @property
     def count(self) -> int:
         """How many messages it has."""
-        return len(self._bodies)
+        return len(self._ends) - 1
 
     @property
     def size(self) -> int:
         """About how many octets it will have."""
-        return self._octets + 2 * _WIDTH * len(self._bodies)
+        return self._octets + 2 * _WIDTH * self.count
 
     def add(self, message: Message) -> None:
         """Put `message` behind the last."""
@@ -109,6 +111,18 @@ class ChunkBuilder:
         self._octets += len(message.content) - 1
         self._ends.append(self._octets)
 
+    def add_run(self, run: "Run") -> None:
+        """Put all messages of `run` behind the last, without looking at each."""
+        if self._last is None:
+            self.time = run.like.published_at
+        self._last = run.like
+        self._shapes.extend(array(_COLUMN, (self._shape_of(run.like),)) * run.count)
+        begin = run.ends[run.place]
+        ends = run.ends[run.place + 1 : run.place + run.count + 1]
+        self._ends.extend([self._octets - begin + end for end in ends])
+        self._bodies.append(run.bodies[begin : ends[-1]])
+        self._octets += ends[-1] - begin
+
     def encode(self, mark: int, seed: int, flags: int, tail: bytes = b"") -> bytes:
         """The whole chunk, with `tail` behind its bodies."""
         if tail:
@@ -116,9 +130,10 @@ class ChunkBuilder:
         columns = [_little(self._ends)]
         if len(self._shape_octets) > 1:
             columns.append(_little(self._shapes))
-        parts = [*columns, *self._shape_octets, *[content[:-1] for content in self._bodies], tail]
+        bodies = [body[:-1] if type(body) is bytes else body for body in self._bodies]
+        parts = [*columns, *self._shape_octets, *bodies, tail]
         body = b"".join(parts)
-        fields = (len(body), self.first, self.time, len(self._bodies), len(self._shape_octets), flags)
+        fields = (len(body), self.first, self.time, self.count, len(self._shape_octets), flags)
         head = _HEAD.pack(mark, *fields, extend(seed, body), 0)[:_CHECKSUM_AT]
         return b"".join((head, extend(seed, head).to_bytes(4, "big"), body))
 
@@ -206,6 +221,10 @@ class Chunk:
         at = self._bodies_at
         return memoryview(self._octets)[at : at + self.ends[-1]]
 
+    def run(self, place: int, like: Message) -> "Run":
+        """All from `place` on, which are all `like` one: there is one shape."""
+        return Run(like, self.ends, self.bodies, place=place, count=self.count - place)
+
     def shape_at(self, place: int) -> int:
         """The number of the shape of the message at `place`."""
         return 0 if self.kinds is None else self.kinds[place]
@@ -222,6 +241,42 @@ class Chunk:
         message.flags = shape.flags
         message.priority = shape.priority
         return message
+
+
+class Run:
+    """`count` messages, one at least, that are all `like` one but for their bodies.
+
+    These end at `ends` among `bodies`, from the one at `place` on, which begins where the one before it ends.
+    """
+
+    __slots__ = ("bodies", "count", "ends", "like", "place")
+
+    def __init__(
+        self, like: Message, ends: "array[int]", bodies: memoryview, *, place: int, count: int
+    ) -> None:
+        self.like = like
+        self.ends = ends
+        self.bodies = bodies
+        self.place = place
+        self.count = count
+
+    @property
+    def octets(self) -> int:
+        """Of all bodies."""
+        return self.ends[self.place + self.count] - self.ends[self.place]
+
+    def without(self, count: int) -> "Run":
+        """All but the first `count`, of which there are more."""
+        return self._part(self.place + count, self.count - count)
+
+    def within(self, octets_max: int, count_max: int) -> "Run":
+        """The first of them: up to the one with which there are so many octets, or so many messages."""
+        end = self.place + min(self.count, count_max)
+        at = bisect_left(self.ends, self.ends[self.place] + octets_max, self.place + 1, end)
+        return self._part(self.place, at - self.place)
+
+    def _part(self, place: int, count: int) -> "Run":
+        return Run(self.like, self.ends, self.bodies, place=place, count=count)
 
 
 def _column(octets: bytes, at: int, count: int) -> "array[int]":

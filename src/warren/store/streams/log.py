@@ -24,6 +24,7 @@ from warren.store.streams.chunk import (
     KNOWS_ALL,
     Chunk,
     ChunkBuilder,
+    Run,
     is_whole,
     read_head,
 )
@@ -150,6 +151,29 @@ class StreamLog:
         self._builders[-1].tracking.set_sequence(producer, sequence)
         self._tracking.set_sequence(producer, sequence)
         return offset
+
+    def append_run_as(self, run: Run, producer: str, sequence: int) -> int:
+        """The same for many, of which the first has the number `sequence`; answers how many are kept."""
+        last = self._tracking.sequences.get(producer)
+        known = 0 if last is None else max(0, last - sequence + 1)
+        if known >= run.count:
+            return 0
+        left = run.without(known)
+        sequence += known
+        builders = self._builders
+        while True:
+            if not builders or builders[-1].size >= STREAM_CHUNK_SIZE:
+                builders.append(ChunkBuilder(self.next))
+            part = left.within(STREAM_CHUNK_SIZE - builders[-1].size, left.count)
+            builders[-1].add_run(part)
+            self.next += part.count
+            sequence += part.count
+            builders[-1].tracking.set_sequence(producer, sequence - 1)
+            if part.count == left.count:
+                break
+            left = left.without(part.count)
+        self._tracking.set_sequence(producer, sequence - 1)
+        return run.count - known
 
     def sequence_of(self, producer: str) -> int | None:
         """The sequence of the last message from `producer`; None if nothing is known of it."""

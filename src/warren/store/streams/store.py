@@ -11,6 +11,7 @@ from warren.model.confirmation import Confirmation
 from warren.model.message import Message
 from warren.store.disk import Step
 from warren.store.message_store import StorePort
+from warren.store.streams.chunk import Run
 from warren.store.streams.log import StreamFiles, StreamLog
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -65,12 +66,12 @@ class StreamStore:
     def append(self, log: StreamLog, message: Message) -> int:
         """Keep `message` in `log`; answers its offset."""
         offset = log.append(message)
-        self._appended(log, message)
+        self._appended(log, len(message.content))
         return offset
 
-    def _appended(self, log: StreamLog, message: Message) -> None:
+    def _appended(self, log: StreamLog, size: int) -> None:
         before = self._pending_size
-        self._pending_size = before + len(message.content)
+        self._pending_size = before + size
         if before <= STORE_PENDING_SIZE_MAX < self._pending_size:
             self._port.is_behind()
         self.touch(log)
@@ -79,8 +80,15 @@ class StreamStore:
         """Keep `message` in `log`, unless it came from `producer` before; whether it did not."""
         if log.append_as(message, producer, sequence) is None:
             return False
-        self._appended(log, message)
+        self._appended(log, len(message.content))
         return True
+
+    def append_run_as(self, log: StreamLog, run: Run, producer: str, sequence: int) -> int:
+        """The same for many, of which the first has the number `sequence`; answers how many are kept."""
+        kept = log.append_run_as(run, producer, sequence)
+        if kept:
+            self._appended(log, run.octets)
+        return kept
 
     def store_offset(self, log: StreamLog, reference: str, offset: int) -> None:
         """Know how far the consumer `reference` of `log` has come."""

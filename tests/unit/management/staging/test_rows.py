@@ -1,12 +1,15 @@
 """Rows become messages, or are refused by number and column."""
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from warren.management.staging.rows import RowRefused, Rows
-from warren.model.message import HAS_EXPIRATION, HAS_HEADERS, PERSISTENT, Message
+from warren.model.message import BODY_END, HAS_EXPIRATION, HAS_HEADERS, PERSISTENT, Message
+from warren.store.streams.chunk import Run
 
 
 def decoded(table: pa.Table, *, may_impersonate: bool = False) -> list[Message]:
@@ -15,9 +18,19 @@ def decoded(table: pa.Table, *, may_impersonate: bool = False) -> list[Message]:
     messages = []
     for batch in table.to_batches(max_chunksize=200):
         for some in rows.take(batch.serialize().to_pybytes()):
-            messages += some
+            messages += [*unrolled(some)] if isinstance(some, Run) else some
     assert rows.count == len(messages)
     return messages
+
+
+def unrolled(run: Run) -> Iterator[Message]:
+    """The messages of a run, one by one."""
+    for begin, end in pairwise(run.ends[run.place : run.place + run.count + 1]):
+        message = Message(
+            run.like.address, run.like.property_list, bytes(run.bodies[begin:end]) + BODY_END, 0
+        )
+        message.flags = run.like.flags
+        yield message
 
 
 def one(**columns: Any) -> Message:
@@ -115,3 +128,18 @@ def test_octets_that_arrow_does_not_read_are_refused() -> None:
     octets[at : at + 4] = (1 << 20).to_bytes(4, "little")
     with pytest.raises(RowRefused, match="a batch cannot be read"):
         list(rows.take(bytes(octets)))
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string()])
+def test_rows_that_differ_in_their_bodies_alone_come_as_one_run(kind: pa.DataType) -> None:
+    texts = [f"{number}" * (number % 7) for number in range(150)]
+    bodies = pa.array(["not sent", *texts], pa.string()).cast(kind).slice(1)
+    headers = pa.array([[("a", "b"), ("c", None)]] * 150, pa.map_(pa.string(), pa.string()))
+    batch = pa.record_batch({"body": bodies, "headers": headers, "type": pa.nulls(150, pa.string())})
+    rows = Rows(pa, "exchange", "user", may_impersonate=False)
+    rows.begin(batch.schema.serialize().to_pybytes())
+    [run] = rows.take(batch.serialize().to_pybytes())
+    assert isinstance(run, Run)
+    assert [message.body.decode() for message in unrolled(run)] == texts
+    assert run.like.headers() == {"a": "b", "c": None}
+    assert rows.count == 150

@@ -1,6 +1,8 @@
 """A stage is whole or not there, and what is damaged in it is told."""
 
 import random
+from array import array
+from itertools import accumulate
 
 import pytest
 from tests.sim.disk import SimulatedDisk
@@ -9,6 +11,7 @@ from warren.limits import STAGED_CHUNK_ROWS_MAX
 from warren.model.message import BODY_END, PERSISTENT, Message, encode_address
 from warren.store.segment import NewerFormatError, SegmentError
 from warren.store.staged.stage import Description, Stage, StageWriter, open_stage, read_chunk, verify
+from warren.store.streams.chunk import Run
 from warren.wire.properties import BasicProperties
 
 DESCRIPTION = Description(
@@ -111,3 +114,18 @@ def test_a_newer_format_is_refused() -> None:
     there.files[made.name].current[6:8] = (99).to_bytes(2, "big")
     with pytest.raises(NewerFormatError, match="format 99 is newer than 1"):
         open_stage(there, 1, made.size)
+
+
+def test_rows_that_are_alike_come_back_as_if_they_had_come_one_by_one() -> None:
+    there = disk()
+    texts = [b"%d" % number * (number % 300) for number in range(STAGED_CHUNK_ROWS_MAX + 500)]
+    ends = array("I", accumulate(map(len, texts), initial=0))
+    writer = StageWriter(there, 1, DESCRIPTION, SALT)
+    writer.add(row(b"before"))
+    writer.add_run(Run(row(b""), ends, memoryview(b"".join(texts)), place=10, count=len(texts) - 20))
+    writer.add(row(b"behind", "other"))
+    made = writer.finish()
+    wanted = [b"before", *texts[10:-10], b"behind"]
+    assert bodies(there, made) == wanted
+    assert (made.rows, made.octets) == (len(wanted), sum(map(len, wanted)))
+    verify(there, made, lambda address: address)

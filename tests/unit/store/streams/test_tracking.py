@@ -1,17 +1,21 @@
 """Sequences of producers and offsets of consumers survive with the messages that they belong to."""
 
 import random
+from array import array
 from dataclasses import replace
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.sim.disk import SimulatedDisk
 
+from warren.limits import STREAM_CHUNK_SIZE
 from warren.model.message import Message, encode_address
 from warren.store.message_store import StorePort
 from warren.store.segment import SegmentError
 from warren.store.streams import tracking as tracking_module
+from warren.store.streams.chunk import Run
 from warren.store.streams.log import Retention, StreamFiles, StreamLog
 from warren.store.streams.recovery import open_streams
 from warren.store.streams.segment import HEAD_SIZE
@@ -247,3 +251,22 @@ def test_messages_that_differ_in_flags_alone_keep_theirs() -> None:
     chunk = stream.log.read(0)
     assert chunk is not None
     assert [chunk.message(place).flags for place in range(3)] == [0, 32, 0]
+
+
+@pytest.mark.parametrize("known", [0, 1, 700, 1_499, 1_500])
+def test_of_a_run_that_comes_again_what_is_new_is_kept(known: int) -> None:
+    stream = Stream(segment_size=500_000)
+    texts = [b"%d" % number * (number % 200) for number in range(1_500)]
+    ends = array("I", accumulate(map(len, texts), initial=0))
+    for sequence, text in enumerate(texts[:known], start=41):
+        assert stream.send("p", sequence, text) is not None
+    run = Run(message(), ends, memoryview(b"".join(texts)), place=0, count=len(texts))
+    assert stream.log.append_run_as(run, "p", 41) == len(texts) - known
+    assert stream.log.append_run_as(run, "p", 41) == 0
+    stream.write()
+    assert stream.open().sequence_of("p") == 41 + len(texts) - 1
+    found: list[bytes] = []
+    while (chunk := stream.log.read(len(found))) is not None:
+        assert chunk.size < 2 * STREAM_CHUNK_SIZE
+        found += [chunk.content(place)[:-1] for place in range(chunk.count)]
+    assert found == texts
