@@ -349,6 +349,8 @@ STREAM_FRAME_SIZE_HANDSHAKE = 65_536
 STREAM_UNCONFIRMED_MAX = 50_000
 # Octets of a producer's or a consumer's reference, which a stream keeps (RabbitMQ's protocol says 256).
 STREAM_REFERENCE_SIZE_MAX = 255
+# Octets of a filter value of a message, which stands in its headers: RabbitMQ has room for as many.
+STREAM_FILTER_SIZE_MAX = 255
 # Streams that are asked about at once, or make up a super stream: each is looked up, or declared.
 STREAM_NAMES_MAX = 1_000
 # Credit, in chunks, that a subscription may gather: more than that nobody reads ahead.

@@ -134,6 +134,34 @@ def test_both_protocols_read_what_either_has_sent(warren: Broker) -> None:
     connection.close()
 
 
+def test_a_filter_value_of_rstream_is_one_to_consumers_over_amqp(warren: Broker) -> None:
+    where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
+
+    async def region(message: AMQPMessage) -> str:
+        return str(message.application_properties["region"])
+
+    async def scene() -> None:
+        async with Producer(**where, filter_value_extractor=region) as producer:
+            await producer.create_stream("s")
+            for number in range(6):
+                properties = {"region": ("eu", "us", "apac")[number % 3]}
+                sent = AMQPMessage(body=b"%d" % number, application_properties=properties)
+                await producer.send_wait("s", sent)
+
+    run(scene)
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", warren.port)) as connection:
+        channel = connection.channel()
+        channel.basic_qos(prefetch_count=10)
+        wanted = {"x-stream-offset": "first", "x-stream-filter": ["eu", "apac"]}
+        got: list[bytes] = []
+        for method, _, body in channel.consume("s", arguments=wanted):
+            got.append(body)
+            channel.basic_ack(method.delivery_tag)
+            if len(got) == 4:
+                break
+        assert got == [b"0", b"2", b"3", b"5"]
+
+
 def test_a_super_stream_is_read_by_single_active_consumers(warren: Broker) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
 

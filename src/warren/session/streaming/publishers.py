@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from warren.limits import STREAM_REFERENCE_SIZE_MAX
+from warren.limits import STREAM_FILTER_SIZE_MAX, STREAM_REFERENCE_SIZE_MAX
 from warren.model.message import (
     ADDRESSED,
     BODY_END,
@@ -79,14 +79,18 @@ class Publishers:
             if failures:
                 self._outbox.raw(PublishError(publication.publisher, failures).encode())
             return
-        for sequence, entry in publication.entries:
-            if isinstance(entry, Batch):
-                self._publish_batch(publisher, sequence, entry)
+        filters = publication.filters
+        for place, (sequence, entry) in enumerate(publication.entries):
+            value = None if filters is None else filters[place]
+            if value is not None and len(value.encode("utf-8", "surrogateescape")) > STREAM_FILTER_SIZE_MAX:
+                publisher.confirming.fail(sequence, Code.PRECONDITION_FAILED)
+            elif isinstance(entry, Batch):
+                self._publish_batch(publisher, sequence, entry, value)
             else:
                 self.unconfirmed += 1
-                publisher.publish(self._message(publisher, entry), sequence)
+                publisher.publish(self._message(publisher, entry, value), sequence)
 
-    def _publish_batch(self, publisher: "Publisher", sequence: int, batch: Batch) -> None:
+    def _publish_batch(self, publisher: "Publisher", sequence: int, batch: Batch, value: str | None) -> None:
         """One after the other; the sequence counts from the last of them on."""
         if not batch.is_readable:
             publisher.confirming.fail(sequence, Code.PRECONDITION_FAILED)
@@ -100,10 +104,13 @@ class Publishers:
             publisher.confirming.fail(sequence, Code.PRECONDITION_FAILED)
             return
         self.unconfirmed += 1
-        publisher.publish_all([self._message(publisher, message) for message in messages], sequence)
+        publisher.publish_all([self._message(publisher, message, value) for message in messages], sequence)
 
-    def _message(self, publisher: "Publisher", octets: bytes) -> Message:
+    def _message(self, publisher: "Publisher", octets: bytes, value: str | None) -> Message:
+        """The message that `octets` are, with the filter value `value`."""
         head, begin, end, is_data = self._converter.take_apart(octets)
+        if value is not None:
+            head = self._converter.filtered(head, value)
         property_list, address, flags = publisher.known(head, is_data=is_data)
         message = new_message(address, property_list, octets[begin:end] + BODY_END, self._vhost.now)
         message.flags = flags

@@ -15,7 +15,7 @@ kept in one header more, `SECTIONS_HEADER`. And what is no AMQP 1.0 at all comes
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -39,6 +39,8 @@ from warren.wire.table import (
 )
 
 SECTIONS_HEADER = "x-amqp-1.0-sections"
+# By which consumers over AMQP choose.
+FILTER_HEADER = "x-stream-filter-value"
 # The type of a message whose body is sections of AMQP 1.0, and not octets.
 SECTIONS_TYPE = "amqp-1.0"
 
@@ -67,10 +69,11 @@ NO_HEAD = Head(None, None, _NO_PROPERTIES, 0, has_headers=False, has_expiration=
 class Converter:
     """Takes messages of one connection apart; it knows the heads that came of late."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_filtered", "_known")
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, Head] = OrderedDict()
+        self._filtered: OrderedDict[tuple[Head, str], Head] = OrderedDict()
 
     def take_apart(self, message: bytes) -> tuple[Head, int, int, bool]:
         """The head, where the body begins and ends, and whether it is octets in a data section.
@@ -94,6 +97,15 @@ class Converter:
         except (Amqp1Error, StopIteration):
             return NO_HEAD, 0, len(message), False
 
+    def filtered(self, head: Head, value: str) -> Head:
+        """`head` with the filter value `value`, which is a header to whoever reads over AMQP."""
+        found = self._filtered.get((head, value))
+        if found is None:
+            found = self._filtered[head, value] = _with_filter(head, value)
+            if len(self._filtered) > STREAM_HEADS_KNOWN_MAX:
+                self._filtered.popitem(last=False)
+        return found
+
     def _head(self, octets: bytes, *, is_data: bool) -> Head:
         key = octets if is_data else octets + b"\x00"
         head = self._known.get(key)
@@ -102,6 +114,16 @@ class Converter:
             if len(self._known) > STREAM_HEADS_KNOWN_MAX:
                 self._known.popitem(last=False)
         return head
+
+
+def _with_filter(head: Head, value: str) -> Head:
+    """The filter value is beside the message, and no part of it: stream clients get what was sent."""
+    properties = BasicProperties.decode_list(head.property_list)
+    is_addressed = head.exchange is not None and head.routing_key is not None
+    address = (head.exchange, head.routing_key) if is_addressed else (None, None)
+    sections = write_head(properties, *address, is_kept=True)
+    properties.headers = {**(properties.headers or {}), FILTER_HEADER: value, SECTIONS_HEADER: sections}
+    return replace(head, property_list=properties.encode_list(), has_headers=True)
 
 
 def _only_data(message: bytes) -> tuple[int, int] | None:

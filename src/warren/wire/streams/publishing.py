@@ -20,6 +20,7 @@ _MESSAGE = Struct(">QI")
 _SIZE = Struct(">I")
 _BATCH = Struct(">BHII")
 _IS_BATCH = 1 << 31
+_NO_TEXT = 0xFFFF
 _PLAIN = 0
 _GZIP = 1
 # For zlib: with the head and the end of gzip around it.
@@ -71,12 +72,19 @@ class Batch:
 class Publication:
     """One Publish: which publisher, and its entries."""
 
-    __slots__ = ("entries", "publisher")
+    __slots__ = ("entries", "filters", "publisher")
 
-    def __init__(self, publisher: int, entries: "list[tuple[int, bytes | Batch]]") -> None:
+    def __init__(
+        self,
+        publisher: int,
+        entries: "list[tuple[int, bytes | Batch]]",
+        filters: list[str | None] | None = None,
+    ) -> None:
         self.publisher = publisher
         # Sequence, and message or batch.
         self.entries = entries
+        # The filter value of each, in version 2.
+        self.filters = filters
 
 
 def decode_publish(frame: bytes) -> Publication:
@@ -88,6 +96,7 @@ def decode_publish(frame: bytes) -> Publication:
         raise Malformed(f"unknown version {version} of publish")
     at, end = _HEAD_SIZE, len(frame)
     entries: list[tuple[int, bytes | Batch]] = []
+    filters: list[str | None] | None = [] if version == 2 else None
     append = entries.append
     unpack = _MESSAGE.unpack_from
     while at < end:
@@ -95,8 +104,9 @@ def decode_publish(frame: bytes) -> Publication:
             raise Malformed("entry cut short")
         sequence, size = unpack(frame, at)
         at += 8
-        if version == 2:
-            at = _after_filter(frame, at)
+        if filters is not None:
+            value, at = _filter_at(frame, at)
+            filters.append(value)
             size = _size_at(frame, at)
         if size >= _IS_BATCH:
             at = _append_batch(entries, sequence, frame, at)
@@ -109,11 +119,11 @@ def decode_publish(frame: bytes) -> Publication:
         at = message_end
     if len(entries) != int.from_bytes(frame[5:_HEAD_SIZE], "big"):
         raise Malformed("other entries than it says")
-    return Publication(frame[4], entries)
+    return Publication(frame[4], entries, filters)
 
 
 def encode_publish(publication: Publication) -> bytes:
-    """The frame of `publication`, without its size."""
+    """The frame of `publication`, without its size, in version 1."""
     parts = [
         b"\x00\x02\x00\x01",
         bytes((publication.publisher,)),
@@ -129,10 +139,15 @@ def encode_publish(publication: Publication) -> bytes:
     return b"".join(parts)
 
 
-def _after_filter(frame: bytes, at: int) -> int:
-    """Behind the text at `at`, by which a client filters what it gets: we send it everything."""
+def _filter_at(frame: bytes, at: int) -> tuple[str | None, int]:
+    """The text at `at`, None for none, and where it ends."""
     size = int.from_bytes(frame[at : at + 2], "big")
-    return at + 2 + (0 if size == 0xFFFF else size)
+    at += 2
+    if size == _NO_TEXT:
+        return None, at
+    if size > len(frame) - at:
+        raise Malformed("filter value cut short")
+    return frame[at : at + size].decode("utf-8", "surrogateescape"), at + size
 
 
 def _size_at(frame: bytes, at: int) -> int:

@@ -7,9 +7,11 @@ from tests.unit.session.streaming.client import Node, data
 
 from warren.metadata.commands import SetPermissions
 from warren.model.message import FROM_STREAM, UNWRAPPED
+from warren.wire import amqp1
 from warren.wire.streams import commands
-from warren.wire.streams.codes import Code, Key
-from warren.wire.streams.fields import Failure
+from warren.wire.streams.codes import Code, Key, OffsetType
+from warren.wire.streams.fields import Failure, Offset
+from warren.wire.streams.frames import framed
 from warren.wire.streams.publishing import Batch
 
 
@@ -150,3 +152,39 @@ def test_who_deletes_a_stream_has_the_answer_first(node: Node) -> None:
         (Key.DELETE, Code.OK),
         commands.MetadataUpdate(Code.STREAM_NOT_AVAILABLE, "s"),
     ]
+
+
+def with_filters(*entries: tuple[int, str | None, bytes]) -> bytes:
+    """A Publish of version 2."""
+    parts = [b"\0\2\0\2\1", len(entries).to_bytes(4, "big")]
+    for sequence, value, message in entries:
+        text = b"\xff\xff" if value is None else len(value).to_bytes(2, "big") + value.encode()
+        parts += (sequence.to_bytes(8, "big"), text, len(message).to_bytes(4, "big"), message)
+    return framed(b"".join(parts))
+
+
+def test_a_filter_value_is_a_header_to_others_and_nothing_to_stream_clients(node: Node) -> None:
+    client = declared(node)
+    room = (("utf8", "room"), ("int", 7))
+    own = amqp1.encode_section(amqp1.APPLICATION_PROPERTIES, ("map", (room,))) + data(b"c")
+    entries = (1, "eu", data(b"a")), (2, None, data(b"b")), (3, "eu", own), (4, "us", b"raw")
+    client.say(with_filters(*entries))
+    node.write()
+    client.hear()
+    found = [message.headers().get("x-stream-filter-value") for message in kept(node)]
+    assert found == ["eu", None, "eu", "us"]
+    assert kept(node)[2].headers()["room"] == 7
+    reader = node.stream()
+    answer, *delivered = reader.subscribe(1, Offset(OffsetType.FIRST))
+    assert answer == (Key.SUBSCRIBE, Code.OK)
+    messages = [message for chunk in delivered for message in chunk.messages]
+    assert messages == [message for _, _, message in entries]
+
+
+def test_a_filter_value_that_is_too_long_is_refused_with_its_message(node: Node) -> None:
+    client = declared(node)
+    client.say(with_filters((1, "x" * 256, data(b"a")), (2, "x" * 255, data(b"b"))))
+    node.write()
+    heard = client.hear()
+    assert commands.PublishError(1, (Failure(1, Code.PRECONDITION_FAILED),)) in heard
+    assert [message.body for message in kept(node)] == [b"b"]

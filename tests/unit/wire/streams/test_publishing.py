@@ -59,9 +59,13 @@ def test_a_transcript_of_rabbitmq():
     assert shown(decode_publish(frame)) == (1, [(5, b"\0Su\xa0\1a"), (6, b"")])
 
 
-def test_version_2_has_a_filter_that_is_passed_over():
+def test_version_2_has_a_filter_value_beside_each_message():
     frame = b"\0\2\0\2\1\0\0\0\2" + b"\0\0\0\0\0\0\0\5\0\3abc\0\0\0\1x" + b"\0\0\0\0\0\0\0\6\xff\xff\0\0\0\1y"
-    assert shown(decode_publish(frame)) == (1, [(5, b"x"), (6, b"y")])
+    publication = decode_publish(frame)
+    assert shown(publication) == (1, [(5, b"x"), (6, b"y")])
+    assert publication.filters == ["abc", None]
+    with pytest.raises(Malformed, match="filter value cut short"):
+        decode_publish(frame[:17] + b"\0\x40" + frame[19:])
 
 
 def test_other_entries_than_it_says_are_malformed():
