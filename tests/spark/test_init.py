@@ -34,8 +34,8 @@ def test_spark_takes_the_project_that_is_written(warren: Place, tmp_path: Path) 
         [SPARK_PIPELINES, "dry-run"], cwd=folder, env=environment,
         capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False,
     )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    assert "Run is COMPLETED." in ended.stderr
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Run is COMPLETED." in ended.stdout
 
 
 SOURCE = str(Path(pyspark_warren.__file__).resolve().parents[1])

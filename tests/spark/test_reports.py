@@ -82,6 +82,7 @@ def test_dead_letters_are_counted_and_left_where_they_are(
     assert (found["queue"], found["reason"], found["exchange"]) == ("doomed", "rejected", "")
     assert (found["messages"], found["deaths"], found["routing_keys"]) == (2, 2, ["doomed"])
     assert warren.count(graveyard) == 3
+    assert refused(warren, "dlx-report", "--queue", graveyard, "--by", "tenant")[0] == 2
     assert refused(warren, "dlx-report") == (2, "warren: say what to read: --queue, --stream or --lake\n")
     status, said = refused(warren, "dlx-report", "--queue", "nowhere")
     assert (status, said) == (1, "warren: there is no queue 'nowhere' in vhost '/'\n")
@@ -110,6 +111,9 @@ def test_a_query_joins_a_queue_a_stream_and_a_lake_and_consumes_nothing(
 
 
 def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren: Place) -> None:
+    assert told(
+        warren, "sql", "select struct(timestamp'2026-01-01 00:00:00' as t, 1.5 as d) as s, x'ff' as b"
+    ) == [{"s": {"t": "2026-01-01 00:00:00", "d": "1.5"}, "b": "ff"}]
     status, said = refused(warren, "sql", "drop table x")
     assert status == 2
     assert "begins with SELECT, WITH" in said

@@ -28,6 +28,7 @@ def report(messages: "DataFrame", by: Sequence[str] = DEFAULT, window: str | Non
     `by` has some of GROUPS, or headers as `headers.tenant`; `window`, as `5 minutes`, divides by time. A row
     without deaths counts messages that did not die; with a window there is none.
     """
+    check(by)
     deaths = dead(messages)
     groups = [_group(name) for name in by]
     if window:
@@ -40,6 +41,13 @@ def report(messages: "DataFrame", by: Sequence[str] = DEFAULT, window: str | Non
         sql.slice(sql.array_sort(sql.collect_set("routing_key")), 1, KEYS_SHOWN).alias("routing_keys"),
     )
     return rows.orderBy(*(["window"] if window else []), sql.desc("messages"))
+
+
+def check(by: Sequence[str]) -> None:
+    """Raise ValueError for what makes no group."""
+    for name in by:
+        if name not in GROUPS and (not name.startswith(_HEADER) or name == _HEADER):
+            raise ValueError(f"group by {', '.join(GROUPS)} or headers.NAME, not {name!r}")
 
 
 def dead(messages: "DataFrame") -> "DataFrame":
@@ -80,8 +88,6 @@ def _sum(numbers: "Column") -> "Column":
 
 
 def _group(name: str) -> "Column":
-    if name.startswith(_HEADER) and name != _HEADER:
-        return sql.col("headers")[name.removeprefix(_HEADER)].alias(name)
-    if name not in GROUPS:
-        raise ValueError(f"group by {', '.join(GROUPS)} or headers.NAME, not {name!r}")
-    return sql.col(name)
+    if name in GROUPS:
+        return sql.col(name)
+    return sql.col("headers")[name.removeprefix(_HEADER)].alias(name)

@@ -4,6 +4,7 @@ Copies are what the exchange amq.rabbitmq.trace hands out while a virtual host i
 when it is published, and once for each delivery. Anything else counts as one message at the time it came in.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
@@ -53,14 +54,12 @@ def events(messages: "DataFrame") -> "DataFrame":
     return joined.select("kind", "time", *GROUPS[1:], "size", measured.alias("latency_ms"))
 
 
-def rollup(happened: "DataFrame", window: str, by: tuple[str, ...] = ("kind",)) -> "DataFrame":
+def rollup(happened: "DataFrame", window: str, by: Sequence[str] = ("kind",)) -> "DataFrame":
     """A row for each window, as `1 minute`, and group: how many, how fast, how large and how late.
 
     `per_second` is over the whole window. What has no time is left out.
     """
-    for name in by:
-        if name not in GROUPS:
-            raise ValueError(f"group by {', '.join(GROUPS)}, not {name!r}")
+    check(by)
     shares = sql.array(*map(sql.lit, SHARES))
     span = sql.window("time", window)
     rows = happened.groupBy(span.alias("span"), *by).agg(
@@ -83,6 +82,13 @@ def rollup(happened: "DataFrame", window: str, by: tuple[str, ...] = ("kind",)) 
         *_percentiles("latency", "latencies"),
         "latency_max",
     ).orderBy("window", *by)
+
+
+def check(by: Sequence[str]) -> None:
+    """Raise ValueError for what makes no group."""
+    for name in by:
+        if name not in GROUPS:
+            raise ValueError(f"group by {', '.join(GROUPS)}, not {name!r}")
 
 
 def percentile_names(what: str) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built, seconds_of
+from warren.cli.spark.options import Settings, built, checked, seconds_of
 from warren.cli.spark.session import opened, require_spark
 from warren.cli.spark.sources import SOURCES, listed, places
 
@@ -21,10 +21,10 @@ def dlx_report(settings: Settings, *, by: str, window: str | None, **given: Any)
     require_spark()
     sources = places(given)
     length = None if window is None else f"{seconds_of(window)} seconds"
-    with opened(settings, "dlx-report") as session:
-        from pyspark_warren.pipelines import dlx_report, reading
+    from pyspark_warren.pipelines import dlx_report, reading
 
-        names = [name.strip() for name in by.split(",")]
+    names = checked("--by", by, dlx_report.check)
+    with opened(settings, "dlx-report") as session:
         messages = reading.read_all(session, sources, settings.broker, dlx_report.READ)
         with progress.shown(settings, session, f"reading {listed(sources)}"):
             found = dlx_report.report(messages, names, length).collect()

@@ -113,7 +113,7 @@ def doctor(settings: Settings) -> None:
     visit.look("python", lambda: f"{platform.python_version()} ({platform.machine()})")
     for package in PACKAGES:
         visit.look(package.name, lambda package=package: _package(package))  # type: ignore[misc]
-    visit.look("java", _java if not settings.remote else lambda: f"not needed: Spark is at {settings.remote}")
+    visit.look("java", _java if not settings.remote else lambda: f"not needed: Spark is at {settings.place}")
     # Options are read by the connector, which can be imported without Spark's Java, not without Spark.
     needs = ("pyspark", "pyarrow")
     visit.look("broker", lambda: _amqp(settings), rests_on=needs)
@@ -138,7 +138,7 @@ def _spark(visit: Doctor, settings: Settings, needs: tuple[str, ...]) -> None:
     def start() -> str:
         session = context.__enter__()
         sessions.append(session)
-        return f"Spark {session.version} at {settings.remote or settings.master}"
+        return f"Spark {session.version} at {settings.place}"
 
     visit.look("spark", start, rests_on=(*needs, "java"))
     try:

@@ -9,8 +9,8 @@ from warren.cli.operator.failures import USAGE, Failure
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _SPECIFICATION = """\
-# Run by `spark-pipelines run`, of Spark 4.1 or newer. Tables are below `storage`, and so is where each query
-# stands: without it, the pipeline begins again.
+# Run by `spark-pipelines run`, of Spark 4.1 or newer. `storage` has where each query stands: without it, the
+# pipeline begins again. Tables are in Spark's catalog, as a rule the folder spark-warehouse.
 name: "{name}"
 storage: "{storage}"
 libraries:

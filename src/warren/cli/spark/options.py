@@ -25,11 +25,16 @@ class Settings:
     # How the connector finds the broker; a password is in it.
     broker: Mapping[str, str] = field(repr=False)
     master: str
-    remote: str | None
+    remote: str | None = field(repr=False)
     configuration: Mapping[str, str] = field(repr=False)
     is_json: bool
     is_quiet: bool
     is_verbose: bool
+
+    @property
+    def place(self) -> str:
+        """Where Spark runs; behind a semicolon an address of Spark Connect has a token."""
+        return self.master if self.remote is None else self.remote.partition(";")[0]
 
     def note(self, text: str) -> None:
         """A line beside the result: what is going on."""
@@ -125,6 +130,16 @@ def pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
             raise Failure(f"{flag} is NAME=VALUE", USAGE)
         found[name] = value
     return found
+
+
+def checked(flag: str, text: str, check: Callable[[Sequence[str]], None]) -> list[str]:
+    """Names with commas between them that `check` lets pass."""
+    names = [name.strip() for name in text.split(",")]
+    try:
+        check(names)
+    except ValueError as error:
+        raise Failure(f"{flag}: {error}", USAGE) from None
+    return names
 
 
 def seconds_of(text: str) -> int:

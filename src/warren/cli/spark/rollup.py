@@ -7,7 +7,7 @@ import click
 
 from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built, seconds_of
+from warren.cli.spark.options import Settings, built, checked, seconds_of
 from warren.cli.spark.session import opened, require_spark
 from warren.cli.spark.sources import SOURCES, listed, places
 
@@ -26,11 +26,11 @@ def rollup(settings: Settings, *, by: str, window: str, html: str | None, **give
     require_spark()
     sources = places(given)
     length_s = seconds_of(window)
-    names = tuple(name.strip() for name in by.split(","))
-    with opened(settings, "rollup") as session:
-        from pyspark_warren.pipelines import reading
-        from pyspark_warren.pipelines import rollup as pipeline
+    from pyspark_warren.pipelines import reading
+    from pyspark_warren.pipelines import rollup as pipeline
 
+    names = checked("--by", by, pipeline.check)
+    with opened(settings, "rollup") as session:
         messages = reading.read_all(session, sources, settings.broker, pipeline.READ)
         with progress.shown(settings, session, f"reading {listed(sources)}"):
             found = pipeline.rollup(pipeline.events(messages), f"{length_s} seconds", names).collect()

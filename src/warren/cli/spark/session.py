@@ -33,7 +33,7 @@ _EMBEDDED = {
     "spark.sql.shuffle.partitions": "4",
     "spark.log.level": "ERROR",
     # A worker that starts on a busy machine needs more than the 15 seconds that it is given.
-    "spark.python.authenticate.socketTimeout": "120",
+    "spark.python.authenticate.socketTimeout": "300",
 }
 _COMMON = {"spark.sql.session.timeZone": "UTC"}
 
@@ -108,12 +108,12 @@ def _start(settings: Settings, name: str) -> "SparkSession":
         # A server of one's own is a JVM as well.
         if settings.remote.startswith("local"):
             prepare_java()
-        settings.note(f"connecting to Spark at {settings.remote.partition(';')[0]}")
+        settings.note(f"connecting to Spark at {settings.place}")
         builder = builder.remote(settings.remote)
     else:
         if SUBMITTED not in os.environ:
             prepare_java()
-            settings.note(f"starting Spark ({settings.master})")
+            settings.note(f"starting Spark ({settings.place})")
             builder = builder.master(settings.master)
     defaults = _COMMON | (_EMBEDDED if _is_embedded(settings) else {})
     for key, value in (defaults | dict(settings.configuration)).items():

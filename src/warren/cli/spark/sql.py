@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -38,11 +39,13 @@ def sql(settings: Settings, *, query: str, table: tuple[str, ...], limit: int, w
     with opened(settings, "sql") as session:
         queries.prepare(session, found, settings.broker)
         _run(settings, session, found, limit)
-        while watch is not None:
-            time.sleep(watch)
-            if sys.stdout.isatty():
-                click.echo(_CLEAR, nl=False)
-            _run(settings, session, found, limit)
+        # Ctrl-C is how watching ends.
+        with suppress(KeyboardInterrupt):
+            while watch is not None:
+                time.sleep(watch)
+                if sys.stdout.isatty():
+                    click.echo(_CLEAR, nl=False)
+                _run(settings, session, found, limit)
 
 
 def _run(settings: Settings, session: "SparkSession", query: "Query", limit: int) -> None:
@@ -58,7 +61,7 @@ def _run(settings: Settings, session: "SparkSession", query: "Query", limit: int
 
 
 def plain(value: object) -> object:
-    """A value of Spark as JSON has it: rows are objects, octets hexadecimal."""
+    """A value of Spark as JSON has it: rows are objects, octets hexadecimal, times and decimals text."""
     if isinstance(value, bytes | bytearray):
         return value.hex()
     if hasattr(value, "asDict"):
@@ -67,7 +70,7 @@ def plain(value: object) -> object:
         return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
-    return value
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
 command: click.Command = built(

@@ -38,6 +38,9 @@ def test_no_failure_repeats_a_password() -> None:
         assert "s3cret" not in shown
         assert "hunter2" not in shown
     assert "s3cret" not in repr(settings)
+    connected = told(remote="sc://host:15002/;token=hunter2")
+    assert connected.place == "sc://host:15002/"
+    assert "hunter2" not in repr(connected)
     assert "user 'guest'" in told(uri="amqp://guest:guest@h").failure(ValueError("user 'guest'")).message
 
 
