@@ -14,6 +14,8 @@ from tests.spark.brokers import STREAM, Place
 
 from pyspark_warren.http import Management
 from pyspark_warren.pipelines.archive import Progress, archive
+from pyspark_warren.pipelines.reading import place_of as table_at
+from pyspark_warren.pipelines.reading import read
 from pyspark_warren.pipelines.tending import clean, compact
 from warren.cli.main import main
 
@@ -61,6 +63,12 @@ def test_streams_of_a_pattern_are_archived_by_day_and_queue_and_gone_on_with(
     ]  # fmt: skip
     assert all(row["body"] == b"%d" % row["offset"] for row in found)
     assert {row["day"] for row in found} == {row["broker_timestamp"].date() for row in found}
+
+    compact(lake)
+    read_again = read(spark, table_at("lake." + str(lake)), {})
+    counted = {row["queue"]: row["count"] for row in read_again.groupBy("queue").count().collect()}
+    assert counted == {"arch a/b=ü": 500, "arch-c": 600}
+    assert "_file" not in read_again.columns
 
     with pytest.raises(ValueError, match=r"has rows of arch-c already.*starting='archived'"):
         run(spark, warren, lake, queue="arch-c", name="other")

@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -39,6 +39,9 @@ from pyspark_warren.schema import COLUMNS, arrow_schema
 
 # How often a commit is tried again that another writer of the table was in the way of.
 COMMITS_MAX = 10
+_TIME = "broker_timestamp"
+# Compaction notes times in whole milliseconds.
+_PRECISION = timedelta(milliseconds=1)
 # What a reader has to know of: rows that are marked as deleted, columns under another name.
 _UNREAD = frozenset({"deletionVectors", "columnMapping"})
 
@@ -115,12 +118,17 @@ class DeltaLake:
                 f"the Delta table {str(self.root)!r} has {' and '.join(sorted(unread))}, which is not read "
                 "here: rewrite it without (REORG TABLE … APPLY (PURGE)), or read it by Delta itself"
             )
-        partitions = {
-            str(self.root / unquote(one["path"])): (one["partition.day"], one["partition.queue"])
-            for one in _added(table)
-        }
+        added = {str(self.root / unquote(one["path"])): one for one in _added(table)}
         return Snapshot(
-            version=table.version(), batches=(), files=tuple(sorted(partitions)), partitions=partitions
+            version=table.version(),
+            batches=(),
+            files=tuple(sorted(added)),
+            partitions={path: (one["partition.day"], one["partition.queue"]) for path, one in added.items()},
+            times={
+                path: (one[f"min.{_TIME}"], one[f"max.{_TIME}"] + _PRECISION)
+                for path, one in added.items()
+                if one.get(f"null_count.{_TIME}") == 0 and one.get(f"max.{_TIME}") is not None
+            },
         )
 
     def _opened(self, version: int | None = None) -> DeltaTable:

@@ -12,7 +12,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
@@ -76,6 +76,8 @@ class Snapshot:
     files: tuple[str, ...]
     # (day, queue) of each file, if not.
     partitions: Mapping[str, tuple[date, str]]
+    # From when on, and until before when, the broker took in the rows of a file, where that is known.
+    times: Mapping[str, tuple[datetime, datetime]]
 
 
 class Lake(Protocol):

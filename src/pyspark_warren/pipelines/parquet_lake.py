@@ -68,7 +68,7 @@ class ParquetLake:
         if gone:
             raise ValueError(f"{gone[0]!r} was removed from the lake {str(self.root)!r}")
         files = tuple(str(self.root / name) for name in names)
-        return Snapshot(version=None, batches=names, files=files, partitions={})
+        return Snapshot(version=None, batches=names, files=files, partitions={}, times={})
 
     def _folder(self, batch: Batch) -> Path:
         return self.root / f"{BATCH}={batch.folder}"

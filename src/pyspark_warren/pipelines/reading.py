@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
+from pyspark_warren.pipelines.selecting import FILE, ROW, with_partitions
 from pyspark_warren.schema import COLUMNS
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
 QUEUE, STREAM, LAKE = "queue", "stream", "lake"
@@ -85,8 +88,25 @@ def _lake(spark: "SparkSession", path: str) -> "DataFrame":
         from deltalake import DeltaTable
 
         # Spark has no Delta without a jar, and a snapshot of it is a list of Parquet files.
-        files = DeltaTable(path).file_uris()
-        root = str(Path(path).absolute())
-        return spark.read.option("basePath", root).option("mergeSchema", "true").parquet(*files)
+        root = Path(path).absolute()
+        table = DeltaTable(str(root))
+        reader = spark.read.option("mergeSchema", "true")
+        if not any("%" in file for file in table.file_uris()):
+            return reader.option("basePath", str(root)).parquet(*table.file_uris())
+        return _escaped(reader.parquet(*table.file_uris()), table, root)
     finally:
         spark.conf.set(_NO_GUESSING, guessed or "true")
+
+
+def _escaped(rows: "DataFrame", table: "DeltaTable", root: Path) -> "DataFrame":
+    """The rows of a table with values of partitions that folders cannot be named by as they are."""
+    import pyarrow as pa
+
+    names = table.metadata().partition_columns
+    kinds = {field.name: str(field.type.type) for field in table.schema().fields if field.name in names}
+    values = {
+        str(root / unquote(one["path"])): tuple(one[f"partition.{name}"] for name in names)
+        for one in pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    }
+    columns = ", ".join(f"`{name}` {kinds[name]}" for name in names)
+    return with_partitions(rows, values, columns).drop(FILE, ROW)

@@ -31,7 +31,7 @@ from pyspark_warren.pipelines.lakes import (
     sync,
     sync_below,
 )
-from pyspark_warren.pipelines.selecting import FILE, ROW, Selection, messages, selected
+from pyspark_warren.pipelines.selecting import FILE, ROW, Selection, candidates, messages, selected
 from pyspark_warren.schema import WRITTEN
 from warren.client.uri import DEFAULT_URI
 
@@ -176,7 +176,8 @@ class _Plan:
         size, user_ids = manner
         snapshot = self._lake.snapshot()
         folder = attempt_folder(self._lake.root, "replay")
-        rows = _numbered(selected(messages(self._spark, self._lake, snapshot), selection), broker, exchange)
+        found = messages(self._spark, self._lake, candidates(snapshot, selection))
+        rows = _numbered(selected(found, selection), broker, exchange)
         rows.write.parquet(str(folder / "rows"))
         facts = _facts(self._spark.read.schema(_INDEX).parquet(str(folder / "rows")))
         if facts["foreign"] and user_ids == "check":
@@ -288,7 +289,7 @@ def _looked_at(
     *, name: str, exchange: str | None, size: int, samples: int,
 ) -> Replayed:  # fmt: skip
     """What would be sent; nobody is asked but the lake."""
-    rows = selected(messages(spark, lake, lake.snapshot()), selection)
+    rows = selected(messages(spark, lake, candidates(lake.snapshot(), selection)), selection)
     facts = _facts(_numbered(rows, broker, exchange))
     shown = [row.asDict() for row in rows.drop(FILE, ROW).limit(samples).collect()] if samples else []
     return _told(name, facts, size, shown)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -41,6 +41,24 @@ class Selection:
         }
 
 
+def candidates(snapshot: Snapshot, selection: Selection) -> Snapshot:
+    """`snapshot` without the files that hold nothing of the selection, as far as the lake's log tells."""
+    files = [file for file in snapshot.files if _may_hold(snapshot, file, selection)]
+    return replace(snapshot, files=tuple(files) or snapshot.files[:1])
+
+
+def _may_hold(snapshot: Snapshot, file: str, selection: Selection) -> bool:
+    queue = snapshot.partitions[file][1] if file in snapshot.partitions else None
+    if selection.queues and queue is not None and queue not in selection.queues:
+        return False
+    if file not in snapshot.times:
+        return True
+    first, behind = (int(time.timestamp() * 1000) for time in snapshot.times[file])
+    is_before = selection.since is not None and behind <= selection.since
+    is_behind = selection.until is not None and first >= selection.until
+    return not (is_before or is_behind)
+
+
 def messages(
     spark: "SparkSession", lake: Lake, snapshot: Snapshot, files: Sequence[str] | None = None
 ) -> "DataFrame":
@@ -51,15 +69,21 @@ def messages(
         schema = f"{ddl(COLUMNS)}, {DAY} date, {BATCH} string"
         reader = spark.read.schema(schema).option("basePath", str(lake.root))
         return reader.parquet(*_wanted(files, snapshot.files)).selectExpr("*", *_PLACES)
-    from pyspark.sql.functions import broadcast
-
     schema = ddl(name for name in COLUMNS if name != QUEUE)
     rows = spark.read.schema(schema).parquet(*_wanted(files, snapshot.files))
-    # Delta says in its log what the names of folders only hint at.
-    values = snapshot.partitions
+    return with_partitions(rows, snapshot.partitions, f"{DAY} date, {QUEUE} string")
+
+
+def with_partitions(rows: "DataFrame", values: Mapping[str, tuple[Any, ...]], columns: str) -> "DataFrame":
+    """Rows of Parquet files with their places, and with what the log of Delta says of each file.
+
+    Names of folders only hint at it: each writer escapes them in its own way.
+    """
+    from pyspark.sql.functions import broadcast
+
     names = [re.sub(_SCHEME, "/", file) for file in rows.inputFiles()]
     known = [(name, *values[unquote(name)]) for name in names]
-    partitions = spark.createDataFrame(known, f"{FILE} string, {DAY} date, {QUEUE} string")
+    partitions = rows.sparkSession.createDataFrame(known, f"{FILE} string, {columns}")
     return rows.selectExpr("*", *_PLACES).join(broadcast(partitions), FILE)
 
 

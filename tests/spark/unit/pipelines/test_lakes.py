@@ -13,6 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from pyspark_warren.pipelines.archive import new_lake
 from pyspark_warren.pipelines.lakes import Batch, Lake, lake_folder, staging_folder
+from pyspark_warren.pipelines.selecting import Selection, candidates
+from pyspark_warren.pipelines.tending import compact
 from pyspark_warren.schema import COLUMNS, arrow_schema
 
 ROWS = 10
@@ -39,7 +41,9 @@ def written(lake: Lake, one: Batch, folder: str = "queue=orders") -> Path:
     start = one.number * ROWS
     columns = {name: [None] * ROWS for name in COLUMNS if name != "queue"}
     schema = arrow_schema(columns)
-    values: dict[str, Any] = columns | {"offset": list(range(start, start + ROWS))}
+    numbers = list(range(start, start + ROWS))
+    times = [number * 1_000 for number in numbers]
+    values: dict[str, Any] = columns | {"offset": numbers, "broker_timestamp": times}
     table = pa.Table.from_pydict(values, schema=schema)
     parquet.write_table(table, place / "day=2026-11-22" / folder / f"part-{place.name}.parquet")
     (place / "_SUCCESS").touch()
@@ -109,6 +113,28 @@ def test_what_a_snapshot_had_is_found_again_later(lake: Lake) -> None:
     lake.commit(batch(1), written(lake, batch(1)))
     assert lake.snapshot(first.version, first.batches) == first
     assert len(lake.snapshot().files) == 2
+
+
+def test_files_that_hold_nothing_of_a_selection_are_not_read(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path / "lake", "delta")
+    lake.prepare()
+    for number, folder in enumerate(("queue=orders", "queue=orders", ODD_FOLDER)):
+        lake.commit(batch(number), written(lake, batch(number), folder))
+    snapshot = lake.snapshot()
+    start = [0, 10, 20]
+
+    def found(**given: Any) -> list[int]:
+        kept = candidates(snapshot, Selection(**given)).files
+        return sorted(int(snapshot.times[file][0].timestamp() * 1000) for file in kept)
+
+    assert found() == start
+    assert found(queues=("orders",)) == start[:2]
+    assert found(queues=(ODD,)) == start[2:]
+    assert found(since=10) == start[1:]
+    assert found(until=10) == start[:1]
+    assert found(since=10, until=20) == start[1:2]
+    compact(lake.root)
+    assert len(candidates(lake.snapshot(), Selection(since=20)).files) == 1
 
 
 def test_an_empty_batch_is_no_batch(lake: Lake) -> None:
