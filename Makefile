@@ -25,7 +25,7 @@ CUTS ?= 150
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint format test-unit test-tidy test-conformance test-integration \
-	clients spark sim mutation ui crash fuzz oracle bench dist clean
+	clients spark sim mutation ui crash fuzz oracle bench demo dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,10 @@ oracle: setup  ## the same scripts against Warren and a real RabbitMQ (needs rab
 
 bench: setup  ## the table of figures, beside RabbitMQ's where rabbitmq-server is installed
 	@$(COMPILED)/bin/python bench/run.py $(ARGS)
+
+demo: $(SPARK)/.ready $(COMPILED)/.built  ## a shop sells for a minute, is archived with Spark, and reported on (needs Java)
+	@grep -qx interpreted $(SPARK)/warren-build || { echo "no demo: $$(cat $(SPARK)/warren-build)"; exit 1; }
+	@$(SPARK)/bin/python demo/run.py --warren $(COMPILED)/bin/warren $(ARGS)
 
 ui:  ## build the web interface, and say so if that cannot be done (needs Node 20.19 and npm)
 	@$(or $(PYTHON),python3) tools/interface.py

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
-CODE = ("src", "tests", "tools", "bench")
+CODE = ("src", "tests", "tools", "bench", "demo")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
