@@ -38,22 +38,26 @@ class Seen:
         return statistics.median(figures.get(name, 0.0) for figures in self.runs)
 
 
-def parse_arguments(text: str) -> argparse.Namespace:
-    """What the command line of such a program says."""
+def parse_arguments(text: str, **more: str) -> argparse.Namespace:
+    """What the command line of such a program says; `more` are texts that it may give, and what for."""
     parser = argparse.ArgumentParser(description=text.partition("\n")[0])
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
     parser.add_argument("--rabbitmq", action="store_true", help="measure RabbitMQ instead")
     parser.add_argument("--duration", type=float, default=3.0, help="seconds of each measurement")
+    for name, meaning in more.items():
+        parser.add_argument(f"--{name}", default="", help=meaning)
     parser.add_argument("--runs", type=int, default=3, help="a figure is the median of so many")
     return parser.parse_args()
 
 
 def chosen(
-    arguments: argparse.Namespace, environment: Mapping[str, str] = NOTHING
+    arguments: argparse.Namespace, environment: Mapping[str, str] = NOTHING, *, http: int = 0
 ) -> contextlib.AbstractContextManager[Broker]:
-    """The broker that the command line wants measured."""
-    return rabbitmq(environment) if arguments.rabbitmq else warren(arguments.warren, environment)
+    """The broker that the command line wants measured; `http` is the port of Warren's HTTP API."""
+    if arguments.rabbitmq:
+        return rabbitmq(environment)
+    return warren(arguments.warren, environment, http=(http, 0))
 
 
 def probe(broker: Broker, arguments: argparse.Namespace) -> Seen:

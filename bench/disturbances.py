@@ -1,6 +1,8 @@
 """Clients that behave badly, each in a process of its own until the block ends."""
 
+import base64
 import contextlib
+import http.client
 import multiprocessing
 import multiprocessing.synchronize
 import os
@@ -8,6 +10,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import quote
 
 from warren.cli.perf.crew import raise_open_files_limit
 from warren.cli.perf.link import open_link
@@ -25,6 +28,8 @@ from warren.wire.methods import (
 
 CHANNEL = 1
 RECEIVE_BYTES_MIN = 4096
+READ_BYTES = 1 << 20
+FILLED_AT_ONCE = 1_000
 STOP_S_MAX = 30
 SEND_S_MAX = 10  # a disk that is slow may hold a publisher up for so long
 
@@ -147,6 +152,35 @@ def consume_idly(queue: str, target: Target, stop: Stop) -> None:
     stop.wait()
     for link in links:
         link.socket.close()
+
+
+def fill_stream(target: Target, queue: str, count: int) -> None:
+    """A stream with `count` messages of 1 KiB; returns when they can be read."""
+    link = opened(target)
+    declare = QueueDeclare(queue=queue, durable=True, arguments={"x-queue-type": "stream"})
+    link.call(CHANNEL, declare, QueueDeclareOk)
+    content = Content(body=bytes(1024), is_persistent=True, frame_size_max=link.frame_size_max)
+    octets = encode_publish(("", queue), content) * FILLED_AT_ONCE
+    for _ in range(count // FILLED_AT_ONCE):
+        link.socket.sendall(octets)
+    passive = QueueDeclare(queue=queue, passive=True)
+    while link.call(CHANNEL, passive, QueueDeclareOk).message_count < count:
+        time.sleep(0.05)
+    link.socket.close()
+
+
+def read_rows_endlessly(queue: str, port: int, target: Target, stop: Stop) -> None:
+    """Take all of a stream as rows of Arrow, as fast as they come, again and again, from the HTTP API."""
+    token = base64.b64encode(f"{target.user}:{target.password}".encode()).decode()
+    place = f"/api/warren/streams/{quote(target.vhost, safe='')}/{queue}/rows"
+    while not stop.is_set():
+        connection = http.client.HTTPConnection(target.host, port)
+        connection.request("GET", place, headers={"authorization": f"Basic {token}"})
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        while not stop.is_set() and answer.read(READ_BYTES):
+            pass
+        connection.close()
 
 
 def _deafen(consumers: Sequence[Link], queues: Sequence[str], *, is_automatic: bool) -> None:

@@ -7,14 +7,17 @@ kind of misbehaviour. Then come bodies of 128 MiB and connection churn, which ha
 import argparse
 import sys
 import time
+from functools import partial
 
 from beside import HEADS, MEBIBYTE, SETTLE_S, chosen, line, parse_arguments, probe, resident_bytes
-from brokers import Broker
+from brokers import Broker, free_port
 from disturbances import (
     Behaviour,
     declare_endlessly,
+    fill_stream,
     misbehaving,
     publish_endlessly,
+    read_rows_endlessly,
     reconnect_endlessly,
     send_octet_by_octet,
     stop_reading,
@@ -28,6 +31,8 @@ from warren.cli.perf.result import Result, traffic_result
 from warren.cli.perf.traffic import run_traffic
 from warren.client.uri import parse_uri
 
+# What somebody takes as rows of Arrow: 100 MiB, again and again.
+STREAM, STREAM_MESSAGES = "rows", 100_000
 LARGE_BYTES = 128 << 20
 LARGE_S = 6.0
 BEHAVIOURS: dict[str, tuple[Behaviour, int, float]] = {  # what, how many processes, seconds to get going
@@ -42,20 +47,33 @@ BEHAVIOURS: dict[str, tuple[Behaviour, int, float]] = {  # what, how many proces
 
 def main() -> None:
     """Measure and print."""
-    arguments = parse_arguments(__doc__ or "")
-    with chosen(arguments) as broker:
+    arguments = parse_arguments(__doc__ or "", only="the lines that have this in their names, and no others")
+    http = free_port()
+    with chosen(arguments, http=http) as broker:
         print(f"{broker.name} {broker.version}\n")
-        print(table(HEADS, latencies(broker, arguments)))
+        behaviours = dict(BEHAVIOURS)
+        if not arguments.rabbitmq:
+            fill_stream(parse_uri(broker.uri), STREAM, STREAM_MESSAGES)
+            reader = partial(read_rows_endlessly, STREAM, http)
+            behaviours["a reader of rows of Arrow"] = (reader, 1, 1)
+            behaviours["four readers of rows"] = (reader, 4, 1)
+        print(table(HEADS, latencies(broker, arguments, behaviours)))
+        if arguments.only:
+            return
         print()
         print(table(["what", "figure"], [large_bodies(broker), *churn(broker, arguments.duration)]))
 
 
-def latencies(broker: Broker, arguments: argparse.Namespace) -> list[list[str]]:
+def latencies(
+    broker: Broker, arguments: argparse.Namespace, behaviours: dict[str, tuple[Behaviour, int, float]]
+) -> list[list[str]]:
     """One line alone, and one beside each misbehaviour."""
     before = resident_bytes(broker)
     alone = probe(broker, arguments)
     rows = [line("nobody", alone, alone, before)]
-    for text, (behaviour, count, settle_s) in BEHAVIOURS.items():
+    for text, (behaviour, count, settle_s) in behaviours.items():
+        if arguments.only not in text:
+            continue
         print(text, file=sys.stderr, flush=True)
         before = resident_bytes(broker)
         with misbehaving(behaviour, parse_uri(broker.uri), count=count):

@@ -1,8 +1,8 @@
 """Who is sent rows at the moment: so many at once, each as fast as it takes them.
 
-A piece of an answer is made in each turn of the loop, so that everybody else waits for one piece at most;
-what has to be compressed goes through one thread, which leaves the interpreter to others meanwhile. A piece
-is made when the client has taken the one before, but for what the socket holds.
+A piece of one answer is made in each turn of the loop, however many there are, so that everybody else waits
+for one piece at most; what has to be compressed goes through one thread, which leaves the interpreter to
+others meanwhile. A piece is made when the client has taken the one before, but for what the socket holds.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ logger = logging.getLogger("warren.management")
 CONTENT_TYPE = "application/vnd.apache.arrow.stream"
 END = b"\xff\xff\xff\xff\0\0\0\0"
 _THREADS = 1
+_NO_MORE = object()
 
 
 class RowsGone(Exception):
@@ -41,11 +42,13 @@ class RowsGone(Exception):
 class Readers:
     """The answers in rows that are made at the moment."""
 
-    __slots__ = ("_encoder", "_labour", "count")
+    __slots__ = ("_encoder", "_labour", "_turn", "count")
 
     def __init__(self) -> None:
         self._encoder: type[Encoder] | None = None
         self._labour = Labour(thread_count=_THREADS, waiting_max=ARROW_READERS_MAX)
+        # Who makes a piece in the turn of the loop that comes.
+        self._turn = asyncio.Lock()
         self.count = 0
 
     async def encoder(self) -> "type[Encoder]":
@@ -92,19 +95,22 @@ class Readers:
     ) -> None:
         try:
             await _written(response, encoder.head())
-            for rows in source:
-                await asyncio.sleep(0)
-                for batch in encoder.batches(rows) if rows is not None else ():
-                    if batch is None:
-                        await asyncio.sleep(0)
-                    else:
-                        await _written(response, await self._encoded(encoder, batch))
+            pieces = _pieces(encoder, source)
+            while (batch := await self._next(pieces)) is not _NO_MORE:
+                if batch is not None:
+                    await _written(response, await self._encoded(encoder, batch))
             await _written(response, END)
         except ConnectionError:
             logger.debug("%s does not want the rest of %s", request.remote, request.path)
         except (AmqpError, RowsGone, TimeoutError) as error:
             logger.warning("rows for %s end in the middle of %s: %s", request.remote, request.path, error)
             _break(request)
+
+    async def _next(self, pieces: Iterator[object]) -> object:
+        """The next piece, made in a turn in which nobody else makes one."""
+        async with self._turn:
+            await asyncio.sleep(0)
+            return next(pieces, _NO_MORE)
 
     async def _encoded(self, encoder: "Encoder", batch: object) -> object:
         if encoder.is_compressing:
@@ -116,6 +122,15 @@ def _encoder() -> "type[Encoder]":
     from warren.management.arrow.encoder import Encoder
 
     return Encoder
+
+
+def _pieces(encoder: "Encoder", source: Iterator[Rows | None]) -> Iterator[object]:
+    """Batches of all rows; None for a turn in which there is none yet."""
+    for rows in source:
+        if rows is None:
+            yield None
+        else:
+            yield from encoder.batches(rows)
 
 
 def _first(source: Iterator[Rows | None]) -> Rows | None:
