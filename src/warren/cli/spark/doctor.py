@@ -53,7 +53,7 @@ class Package:
 
 PACKAGES = (
     Package(name="pyspark", oldest=(4, 0), below=(5,)),
-    Package(name="pyarrow", oldest=(18,), below=(100,)),
+    Package(name="pyarrow", oldest=(19,), below=(100,)),
     Package(name="pandas", oldest=(2, 2), below=(3,), wanted_for="functions of pandas in your own pipelines"),
     Package(name="deltalake", oldest=(1, 6), below=(2,), wanted_for="Delta"),
 )
