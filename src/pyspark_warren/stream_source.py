@@ -22,6 +22,8 @@ class StreamSource:
         self._streams = opened_streams(options, choice.transport)
         self._vhost = options.broker.target.vhost
         self._target: dict[str, Place] | None = None
+        # Where streams ended when it was last looked: over AMQP looking takes a second while messages come.
+        self._seen: dict[str, Place] = {}
         if options.octets_max and choice.transport == "amqp":
             raise ValueError(
                 "over AMQP nobody knows how large messages of a stream are before they are read: "
@@ -58,8 +60,8 @@ class StreamSource:
         self._target = self._edge(LATEST)
 
     def committed(self) -> dict[str, Any]:
-        """Where the streams end now."""
-        return self.edge(LATEST)
+        """Where the streams ended when a batch was planned last."""
+        return offsets.written(self._seen) if self._seen else self.edge(LATEST)
 
     def batch(self, wanted: Narrowed) -> list[Part]:
         """The tasks of a read of what is there, as far as it is `wanted`."""
@@ -130,6 +132,7 @@ class StreamSource:
                 self._check_same(queue, before[key], bounds)
             ends[key] = Place(bounds.epoch, bounds.committed)
             sizes[key] = bounds.octets
+        self._seen = dict(ends)
         return ends, sizes
 
     def _check_same(self, queue: str, before: Place, bounds: Bounds) -> None:
