@@ -20,6 +20,8 @@ from tests.spark.brokers import STREAM, Place
 ROOT = Path(__file__).resolve().parents[2]
 BATCHES = 9
 RUN_S_MAX = 280
+# Five times Spark is started: seconds for each, and a minute and more beside other work.
+WINDOWS_S_MAX = 1_500
 # In the last run nobody ends the query: it has to do with what happens to the others.
 OTHERS = {"reading:5": "worker", "planned:6": "broker", "reading:7": "broker", "committed:8": "broker"}
 
@@ -85,6 +87,7 @@ SHORT_WINDOWS = {"written:3": 3, "committed:4": 5}
 LEASE_WINDOWS = {"committed:4": 5, "settling": 5, "settled": 5}
 
 
+@pytest.mark.timeout(WINDOWS_S_MAX)
 @pytest.mark.parametrize(
     ("source", "kind", "windows"),
     [
