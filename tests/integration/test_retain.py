@@ -3,29 +3,18 @@
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import AMQPError
 from tests.integration.api import Client, quoted
+from tests.integration.channels import channel_of
 from tests.integration.process import Broker, broker
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 WAIT_S_MAX = 20
-
-
-@contextmanager
-def channel_of(node: Broker) -> Iterator[BlockingChannel]:
-    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
-    channel = connection.channel()
-    channel.confirm_delivery()
-    yield channel
-    with suppress(AMQPError):
-        connection.close()
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,16 @@ import datetime
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionClosedByBroker
+from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 from pika.spec import Basic
+from tests.integration.channels import channel_of
 from tests.integration.process import Broker, broker
 
 STREAM = {"x-queue-type": "stream"}
@@ -22,16 +23,6 @@ STREAM = {"x-queue-type": "stream"}
 def started(folder: Path) -> Iterator[Broker]:
     with broker("--data-dir", str(folder / "data")) as node:
         yield node
-
-
-@contextmanager
-def channel_of(node: Broker) -> Iterator[BlockingChannel]:
-    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
-    channel = connection.channel()
-    channel.confirm_delivery()
-    yield channel
-    with suppress(AMQPError):
-        connection.close()
 
 
 @pytest.fixture(scope="module")
