@@ -24,6 +24,7 @@ class Suite:
     certificates: str = ""
     seconds_max: int = 300
     is_extra: bool = False
+    is_alone: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from tests.clients.harness import brokers, catalogue, fetching, running
 from tests.clients.harness.brokers import Broker
-from tests.clients.harness.catalogue import Suite
+from tests.clients.harness.catalogue import Excuse, Suite
 from tests.clients.harness.outcomes import Verdict
 
 TEXT_LINES_MAX = 25
@@ -24,7 +24,7 @@ def main() -> int:
     chosen = choose(options.suites, options.all)
     excuses = catalogue.excuses()
     with broker_of(options) as broker, ThreadPoolExecutor(options.jobs) as pool:
-        pending = [pool.submit(running.run_suite, suite, broker, excuses) for suite in chosen]
+        pending = [pool.submit(run_suite, suite, broker, excuses, options) for suite in chosen]
         for one in as_completed(pending):
             show_progress(one.result())
     verdicts = [one.result() for one in pending]
@@ -55,6 +55,14 @@ def choose(names: list[str], is_everything: bool) -> list[Suite]:
     if names:
         return [known[name] for name in names]
     return [suite for suite in known.values() if is_everything or not suite.is_extra]
+
+
+def run_suite(suite: Suite, broker: Broker, excuses: list[Excuse], options: argparse.Namespace) -> Verdict:
+    """Run it against `broker`, or a Warren of its own if it must be alone and none was named."""
+    if options.broker or not suite.is_alone:
+        return running.run_suite(suite, broker, excuses)
+    with brokers.started_warren(fetching.CACHE / f"warren-{suite.name}") as own:
+        return running.run_suite(suite, own, excuses)
 
 
 @contextlib.contextmanager
