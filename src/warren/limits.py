@@ -518,6 +518,9 @@ ARROW_SHAPES_SIZE_MAX = 4_194_304
 ARROW_BROWSED_PER_TURN = 256
 # How long a client may take nothing before its answer ends: others wait for its place.
 ARROW_STALLED_S_MAX = 60
+# How long the loop is left to others after a piece, while they are at work: the shortest time that its timers
+# know, and twice what making and sending a chunk's takes.
+ARROW_PAUSE_S_MIN = 0.001
 
 # Redrives, moves and undos that run at once: each takes a part of a turn of the loop.
 JOBS_RUNNING_MAX = 16

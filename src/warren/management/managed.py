@@ -79,9 +79,13 @@ class Managed:
     now: Callable[[], int]
     started_at: int
     # Who is sent messages as rows.
-    readers: Readers = field(default_factory=Readers)
+    readers: Readers = field(init=False)
     # Filled as they are started.
     listeners: list[ListenerView] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # A connection has moved if it did anything since the sample before.
+        self.readers = Readers(lambda: bool(self.server.moved))
 
     @property
     def cluster_name(self) -> str:

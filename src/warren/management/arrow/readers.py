@@ -1,20 +1,23 @@
 """Who is sent rows at the moment: so many at once, each as fast as it takes them.
 
 A piece of one answer is made in each turn of the loop, however many there are, so that everybody else waits
-for one piece at most; what has to be compressed goes through one thread, which leaves the interpreter to
-others meanwhile. A piece is made when the client has taken the one before, but for what the socket holds.
+for one piece at most; and while anybody else is at work, the loop is theirs after each piece for as long as
+that took, and a moment at least. What has to be compressed goes through one thread, which leaves the
+interpreter to others meanwhile. A piece is made when the client has taken the one before, but for what the
+socket holds.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from warren.errors import AmqpError
-from warren.limits import ARROW_READERS_MAX, ARROW_STALLED_S_MAX
+from warren.limits import ARROW_PAUSE_S_MIN, ARROW_READERS_MAX, ARROW_STALLED_S_MAX
 from warren.management.arrow.rows import Rows
 from warren.management.replies import Refused, refused, reply
 from warren.runtime.labour import Labour
@@ -42,9 +45,13 @@ class RowsGone(Exception):
 class Readers:
     """The answers in rows that are made at the moment."""
 
-    __slots__ = ("_encoder", "_labour", "_turn", "count")
+    __slots__ = ("_encoder", "_is_shared", "_labour", "_pause", "_turn", "count")
 
-    def __init__(self) -> None:
+    def __init__(self, is_shared: Callable[[], bool]) -> None:
+        """`is_shared` says whether anybody else is at work."""
+        self._is_shared = is_shared
+        # How long the piece before took to make (s).
+        self._pause = 0.0
         self._encoder: type[Encoder] | None = None
         self._labour = Labour(thread_count=_THREADS, waiting_max=ARROW_READERS_MAX)
         # Who makes a piece in the turn of the loop that comes.
@@ -96,7 +103,7 @@ class Readers:
         try:
             await _written(response, encoder.head())
             pieces = _pieces(encoder, source)
-            while (batch := await self._next(pieces)) is not _NO_MORE:
+            while (batch := await self.next_piece(pieces)) is not _NO_MORE:
                 if batch is not None:
                     await _written(response, await self._encoded(encoder, batch))
             await _written(response, END)
@@ -106,11 +113,15 @@ class Readers:
             logger.warning("rows for %s end in the middle of %s: %s", request.remote, request.path, error)
             _break(request)
 
-    async def _next(self, pieces: Iterator[object]) -> object:
+    async def next_piece(self, pieces: Iterator[object]) -> object:
         """The next piece, made in a turn in which nobody else makes one."""
         async with self._turn:
-            await asyncio.sleep(0)
-            return next(pieces, _NO_MORE)
+            await asyncio.sleep(max(self._pause, ARROW_PAUSE_S_MIN) if self._is_shared() else 0)
+            begun = monotonic()
+            try:
+                return next(pieces, _NO_MORE)
+            finally:
+                self._pause = monotonic() - begun
 
     async def _encoded(self, encoder: "Encoder", batch: object) -> object:
         if encoder.is_compressing:

@@ -1,0 +1,50 @@
+"""Who reads rows leaves the loop to others while they are at work."""
+
+import asyncio
+from collections.abc import Iterator
+
+from warren.limits import ARROW_PAUSE_S_MIN
+from warren.management.arrow.readers import Readers
+
+PIECES = 20
+
+
+async def seconds_for(readers: Readers) -> float:
+    """How long it takes to be given all pieces."""
+    pieces: Iterator[object] = iter(range(PIECES))
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    for expected in range(PIECES):
+        assert await readers.next_piece(pieces) == expected
+    return loop.time() - begun
+
+
+def test_while_others_are_at_work_each_piece_is_followed_by_a_pause() -> None:
+    is_shared = True
+    readers = Readers(lambda: is_shared)
+    assert asyncio.run(seconds_for(readers)) >= PIECES * ARROW_PAUSE_S_MIN
+
+
+def test_alone_there_is_none() -> None:
+    asked = 0
+
+    def is_shared() -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    readers = Readers(is_shared)
+    turns = 0
+
+    async def read() -> None:
+        nonlocal turns
+        reading = asyncio.create_task(seconds_for(readers))
+        while not reading.done():
+            turns += 1
+            await asyncio.sleep(0)
+        await reading
+
+    asyncio.run(read())
+    assert asked == PIECES
+    # A turn of the loop for each piece, and no time between.
+    assert turns <= 3 * PIECES
