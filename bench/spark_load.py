@@ -15,7 +15,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-import pyspark_warren
 from brokers import Broker
 from pyspark_warren.amqp import CHANNEL, connect
 from pyspark_warren.encoding import Encoder
@@ -23,6 +22,7 @@ from pyspark_warren.options import Broker as BrokerOptions
 from pyspark_warren.options import read_options
 from pyspark_warren.publishing import Publisher
 from warren.client.link import Link
+from warren.spark import register
 from warren.wire.methods import QueueDeclare, QueueDeclareOk, QueueDelete, QueueDeleteOk
 
 SIZE = 200
@@ -94,7 +94,7 @@ def session(folder: Path) -> SparkSession:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("FATAL")
-    pyspark_warren.register(spark)
+    register(spark)
     return spark
 
 

@@ -6,9 +6,9 @@ import sys
 
 from pyspark.sql import SparkSession
 
-import pyspark_warren
 from pyspark_warren.pipelines import dlx_report, reading, rollup
 from pyspark_warren.pipelines.sql import parsed, prepare, run
+from warren.spark import register
 
 
 def main() -> None:
@@ -16,7 +16,7 @@ def main() -> None:
     options, dead, measured = json.loads(sys.argv[1]), *sys.argv[2:]
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.remote("local[1]").getOrCreate()
-    pyspark_warren.register(spark)
+    register(spark)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "1")
     letters = reading.read(spark, reading.place_of(f"queue.{dead}"), options, dlx_report.READ)

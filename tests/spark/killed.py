@@ -22,6 +22,7 @@ from tests.spark.conftest import session
 import pyspark_warren
 from pyspark_warren.options import WriteOptions, write_options
 from pyspark_warren.sink import ArrowStreamWriter
+from warren.spark import register
 
 BATCH = 1
 
@@ -84,7 +85,7 @@ def main() -> None:
     assert jvm is not None
     # The JVM first: it must not note what has been committed.
     processes = [jvm.java.lang.ProcessHandle.current().pid(), os.getpid()]
-    pyspark_warren.register(spark)
+    register(spark)
     spark.dataSource.register(killed_source(window, killer(processes, Path(mark))))
     rows = (
         spark.readStream.format("warren")

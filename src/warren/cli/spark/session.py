@@ -155,7 +155,7 @@ def _not_started(settings: Settings, error: Exception, log: IO[bytes]) -> Failur
 
 def _register(session: "SparkSession") -> None:
     """Whatever other module called pyspark_… cannot be imported."""
-    from pyspark_warren import register
+    from warren.spark import register
 
     register(session)
 

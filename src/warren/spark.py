@@ -1,4 +1,4 @@
-"""Tells a session of the source, where Spark does not find it by itself."""
+"""Tells a session of Spark of `format("warren")`. The one module of Warren that imports Spark at once."""
 
 from pyspark.sql import SparkSession
 
@@ -6,7 +6,7 @@ from pyspark_warren.source import WarrenDataSource
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("warren")` known to `spark`.
+    """Make `format("warren")` known to `spark`, where Spark does not find it by itself.
 
     Spark looks for modules that are called `pyspark_...` when it meets a name that it does not know, and
     gives up all of them if one cannot be imported.
