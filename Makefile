@@ -3,7 +3,7 @@
 # Three environments, each made when a target needs it and again when what it is made from has changed:
 #   .venv            Warren interpreted from src/, with the tools and the tests' clients
 #   .venv-compiled   Warren compiled and installed from a wheel, as a user gets it
-#   .venv-spark      Spark, with Warren from src/; only where there is a Java
+#   .venv-spark      Spark, a Java for where there is none, and Warren from src/
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
 PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
@@ -58,7 +58,7 @@ test-integration:  ## a started broker: sockets, TLS, the command line, on both 
 test-tidy: $(VENV)/.ready  ## the project's own rules
 	@$(VENV)/bin/python tests/run.py --build interpreted tidy
 
-spark: setup $(SPARK)/.ready  ## the Spark connector, in an environment of its own (needs Java)
+spark: setup $(SPARK)/.ready  ## the Spark connector, in an environment of its own
 	@$(VENV)/bin/python tests/run.py --build interpreted spark
 
 clients: setup  ## other people's clients and their own tests, against a started broker
@@ -84,7 +84,7 @@ oracle: setup  ## the same scripts against Warren and a real RabbitMQ (needs rab
 bench: setup  ## the table of figures, beside RabbitMQ's where rabbitmq-server is installed
 	@$(COMPILED)/bin/python bench/run.py $(ARGS)
 
-demo: $(SPARK)/.ready $(COMPILED)/.built  ## a shop sells for a minute, is archived with Spark, and reported on (needs Java)
+demo: $(SPARK)/.ready $(COMPILED)/.built  ## a shop sells for a minute, is archived with Spark, and reported on
 	@grep -qx interpreted $(SPARK)/warren-build || { echo "no demo: $$(cat $(SPARK)/warren-build)"; exit 1; }
 	@$(SPARK)/bin/python demo/run.py --warren $(COMPILED)/bin/warren $(ARGS)
 

@@ -30,7 +30,6 @@ OPTIONAL = {
     "rabbitmq-server": "comparisons with a real RabbitMQ",
     "node": "tests that drive amqplib, and the web interface",
     "chromium": "the web interface in a browser",
-    "java": "the Spark connector",
 }
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 CHECKS = [

@@ -32,8 +32,6 @@ def main() -> int:
     chosen = parser.parse_args()
     if sys.version_info < OLDEST:
         return _fail(f"Python {OLDEST[0]}.{OLDEST[1]} or newer is needed; this is {sys.version.split()[0]}")
-    if chosen.action == "spark" and not _has_java():
-        return _leave_out(chosen.environment, "there is no Java")
     try:
         _create(chosen.environment)
         _install_lists(chosen.environment, chosen.lists)
@@ -48,13 +46,8 @@ def main() -> int:
     return 0
 
 
-def _has_java() -> bool:
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java", path=f"{home}/bin" if home else None) is not None
-
-
 def _leave_out(environment: Path, reason: str) -> int:
-    """Half a gigabyte for one suite: without it the suite is skipped, for the reason that is left here."""
+    """It is for one suite, which is skipped without it, for the reason that is left here."""
     print(f"Spark is not tested: {reason}")
     environment.mkdir(exist_ok=True)
     (environment / MARKER).write_text(f"{reason}\n")

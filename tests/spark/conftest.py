@@ -12,7 +12,11 @@ from tests.broker import free_port, running_warren
 from tests.rabbitmq import RabbitMQ, is_installed
 from tests.spark.brokers import Place
 
+from warren.cli.spark.session import prepare_java
+
 os.environ["PYSPARK_PYTHON"] = sys.executable
+# For all processes that the tests start: without a Java on this machine, the packaged one.
+prepare_java()
 # Spark takes seconds to start and to plan, and other work may share the processor.
 TEST_S_MAX = 600
 
