@@ -53,8 +53,9 @@ class Expiry:
         return self._due[0][0] if self._due else None
 
     def run(self, now: int) -> None:
-        """Wake every queue whose time has come."""
-        while self._due and self._due[0][0] <= now:
+        """Wake every queue whose time has come; what it asks for meanwhile waits for another turn."""
+        serial = self._serial
+        while self._due and self._due[0][0] <= now and self._due[0][1] <= serial:
             entry = heappop(self._due)
             if self._is_meant(entry):
                 del self._times[entry[2]]

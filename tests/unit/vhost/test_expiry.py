@@ -40,6 +40,14 @@ def test_queues_are_woken_when_their_time_comes() -> None:
     assert (a.woken, b.woken, expiry.earliest()) == (1, 1, None)
 
 
+def test_who_asks_for_now_when_it_is_woken_waits_for_another_turn() -> None:
+    expiry, (a, b) = made(10, 10)
+    a.again = 10
+    for woken in (1, 2, 3):
+        expiry.run(10)
+        assert (a.woken, b.woken, expiry.earliest()) == (woken, 1, 10)
+
+
 def test_the_last_time_that_a_queue_asked_for_counts() -> None:
     expiry, (a,) = made(10)
     expiry.schedule(a, 30)
