@@ -326,6 +326,14 @@ STREAM_BLOCK_SIZE = 262_144
 STREAM_CACHE_SIZE = 16_777_216
 # Messages that a stream hands out, or passes over, before others get a turn: some milliseconds.
 STREAM_WORK_PER_TURN_MAX = 2_000
+# What it costs of these to read a chunk for who may not want it: a tenth of a millisecond, and more for each
+# shape of its messages.
+STREAM_CHUNK_WORK = 32
+# Bits that say which filter values a chunk may have, two for each: a chunk with 500 values is taken for one
+# with another value in a seventh of all cases, one with 50 in one of 400. Twice what RabbitMQ has at most.
+STREAM_SIEVE_BITS = 2_048
+# And chunks of a virtual host of which that stays known: 2 GiB of full ones, in 10 MiB at most.
+STREAM_SIEVES_MAX = 16_384
 # Damaged places of streams that are told in the log: one reader after the other comes by.
 STREAM_DAMAGE_TOLD_MAX = 100
 # Producers whose last sequence a stream knows: those that came longest ago are forgotten. All of it stands
@@ -351,6 +359,8 @@ STREAM_UNCONFIRMED_MAX = 50_000
 STREAM_REFERENCE_SIZE_MAX = 255
 # Octets of a filter value of a message, which stands in its headers: RabbitMQ has room for as many.
 STREAM_FILTER_SIZE_MAX = 255
+# Filter values that one subscription asks for: a chunk is held against each.
+STREAM_FILTERS_MAX = 1_000
 # Streams that are asked about at once, or make up a super stream: each is looked up, or declared.
 STREAM_NAMES_MAX = 1_000
 # Credit, in chunks, that a subscription may gather: more than that nobody reads ahead.

@@ -13,6 +13,7 @@ from rstream import (
     CompressionType,
     Consumer,
     ConsumerOffsetSpecification,
+    FilterConfiguration,
     OffsetSpecification,
     OffsetType,
     Producer,
@@ -26,6 +27,8 @@ from tests.integration.process import Broker, broker
 from tests.integration.streaming import Raw
 
 from warren.wire.streams import commands
+from warren.wire.streams.delivery import decode_deliver
+from warren.wire.streams.frames import framed
 
 WAIT_S = 20
 FIRST = ConsumerOffsetSpecification(OffsetType.FIRST)
@@ -160,6 +163,89 @@ def test_a_filter_value_of_rstream_is_one_to_consumers_over_amqp(warren: Broker)
             if len(got) == 4:
                 break
         assert got == [b"0", b"2", b"3", b"5"]
+
+
+def test_rstream_gets_what_its_filter_asks_for(warren: Broker) -> None:
+    where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
+    seen: list[bytes] = []
+
+    async def region(message: AMQPMessage) -> str | None:
+        return str(message.application_properties["region"])
+
+    def looks_again(message: AMQPMessage) -> bool:
+        seen.append(bytes(message.body))
+        return message.application_properties[b"region"] == b"eu"
+
+    async def scene() -> None:
+        async with Producer(**where, filter_value_extractor=region) as producer:
+            await producer.create_stream("s")
+            for number in range(30):
+                properties = {"region": ("eu", "us", "apac")[number // 10]}
+                sent = AMQPMessage(body=b"%d" % number, application_properties=properties)
+                await producer.send_wait("s", sent)
+        async with Producer(**where) as producer:
+            await producer.send_wait(
+                "s", AMQPMessage(body=b"no value", application_properties={"region": ""})
+            )
+        for wanted, unfiltered, count in (
+            (["us"], False, 10),
+            (["apac", "eu"], False, 20),
+            (["none"], True, 1),
+        ):
+            seen.clear()
+            consumer = Consumer(**where)
+            await consumer.start()
+            reading = Reading(count)
+            await consumer.subscribe(
+                "s",
+                reading.take,
+                decoder=amqp_decoder,
+                offset_specification=FIRST,
+                filter_input=FilterConfiguration(values_to_filter=wanted, match_unfiltered=unfiltered),
+            )
+            await reading.enough()
+            # Each was sent when the one before was confirmed: a chunk has one, and no other one came.
+            regions = {message.application_properties[b"region"].decode() for _, message in reading.got}
+            assert (len(reading.got), regions) == (count, {""} if unfiltered else set(wanted))
+            await consumer.close()
+        consumer = Consumer(**where)
+        await consumer.start()
+        reading = Reading(10)
+        configuration = FilterConfiguration(values_to_filter=["eu"], predicate=looks_again)
+        await consumer.subscribe(
+            "s", reading.take, decoder=amqp_decoder, offset_specification=FIRST, filter_input=configuration
+        )
+        await reading.enough()
+        assert seen == [b"%d" % number for number in range(10)]
+        await consumer.close()
+
+    run(scene)
+
+
+def test_a_filter_holds_after_a_restart_on_the_wire(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as running:
+        raw = Raw(running.ports["stream"])
+        raw.ask(commands.Create("s", {}))
+        raw.ask(commands.DeclarePublisher(1, "", "s"))
+        for number, value in enumerate((b"eu", b"us", None, b"eu")):
+            text = b"\xff\xff" if value is None else len(value).to_bytes(2, "big") + value
+            entry = number.to_bytes(8, "big") + text + b"\0\0\0\x06" + b"\0Su\xa0\x01%c" % number
+            raw.say(framed(b"\0\2\0\2\1\0\0\0\1" + entry))
+            raw.confirmed(1)
+        raw.close()
+    with broker("--data-dir", str(tmp_path)) as running:
+        raw = Raw(running.ports["stream"])
+        heard = raw.ask(commands.Subscribe(9, "s", Raw.FIRST, 2, {"filter.0": "eu"}))
+        assert heard == bytes.fromhex("8007 0001 00000001 0001")
+        for offset in (0, 3):
+            chunk = raw.hear()
+            # Deliver, version 1, the subscription; then the chunk with its offset, and one entry behind it.
+            assert chunk[:5] == bytes.fromhex("0008 0001 09")
+            assert decode_deliver(chunk).first == offset
+            assert chunk.endswith(b"\0\0\0\x06\0Su\xa0\x01%c" % offset)
+        # Both credits are used up, and not for what was passed over: an answer is all that comes.
+        assert raw.ask(commands.QueryOffset("none", "s"))[:4] == bytes.fromhex("800b 0001")
+        raw.close()
 
 
 def test_a_super_stream_is_read_by_single_active_consumers(warren: Broker) -> None:

@@ -13,13 +13,11 @@ from warren.model.arguments import age_ms, is_age
 from warren.queues.stamping import OFFSET_HEADER
 from warren.store.streams.chunk import Shape
 from warren.store.streams.log import StreamLog
-from warren.wire.properties import decode_headers
-from warren.wire.streams.conversion import FILTER_HEADER
+from warren.store.streams.sieve import filter_value
 from warren.wire.table import Timestamp, Value, type_name
 
 FILTER = "x-stream-filter"
 MATCH_UNFILTERED = "x-stream-match-unfiltered"
-_FILTER_KEY = b"\x15" + FILTER_HEADER.encode()
 _NAMES = ("first", "last", "next")
 _SECOND_MS = 1000
 
@@ -68,10 +66,7 @@ class Reading:
 
     def wants(self, shape: Shape) -> bool:
         """True if messages of `shape` are not passed over."""
-        # Not `in`, which first takes what it looks for for a number.
-        if shape.property_list.find(_FILTER_KEY) < 0:
-            return self._has_unfiltered
-        value = decode_headers(shape.property_list).get(FILTER_HEADER)
+        value = filter_value(shape.property_list)
         return self._has_unfiltered if value is None else value in self._values
 
 

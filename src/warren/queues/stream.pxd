@@ -18,6 +18,7 @@ cdef class StreamQueue(LocalQueue):
     cdef dict _waiting
     cdef Py_ssize_t _chunk_readers
     cdef dict _watchers
+    cdef dict _resting
     cdef object _stamp
 
     cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1

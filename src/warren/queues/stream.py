@@ -32,8 +32,8 @@ class StreamQueue(LocalQueue):
     """A queue of type stream."""
 
     __slots__ = (
-        "_chunk_readers", "_is_paused", "_readers", "_ready", "_stamp", "_store", "_waiting", "_watchers",
-        "log",
+        "_chunk_readers", "_is_paused", "_readers", "_ready", "_resting", "_stamp", "_store", "_waiting",
+        "_watchers", "log",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
@@ -50,6 +50,8 @@ class StreamQueue(LocalQueue):
         self._chunk_readers = 0
         # Called when more was written, and when it is gone.
         self._watchers: dict[Callable[[], None], None] = {}
+        # To be called in turns to come, one in each.
+        self._resting: dict[Callable[[], None], None] = {}
         # Of the property list that was seen last: most are equal.
         self._stamp = Stamp(b"\0\0")
 
@@ -194,6 +196,11 @@ class StreamQueue(LocalQueue):
         """Have `watcher` called no more."""
         self._watchers.pop(watcher, None)
 
+    def rest(self, reader: Callable[[], None]) -> None:
+        """Have `reader`, which has looked at much in this turn, called in one to come."""
+        self._resting[reader] = None
+        self._host.wake_at(self, self._host.now)
+
     def count_reader(self, change: int) -> None:
         """Somebody who reads whole chunks has come (1), or is gone (-1)."""
         self._chunk_readers += change
@@ -265,6 +272,12 @@ class StreamQueue(LocalQueue):
     def expire(self) -> None:
         """It is another turn: go on with what was left."""
         self.pump()
+        if self._resting:
+            rested = next(iter(self._resting))
+            del self._resting[rested]
+            rested()
+        if self._resting:
+            self._host.wake_at(self, self._host.now)
 
     def pause(self) -> None:
         """Hand nothing out until `resume`."""
@@ -323,6 +336,7 @@ class StreamQueue(LocalQueue):
         self.is_deleted = True
         self._ready = {}
         self._waiting = {}
+        self._resting = {}
         self._host.wake_at(self, -1)
         readers, self._readers = self._readers, {}
         for consumer in readers:

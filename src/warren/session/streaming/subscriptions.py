@@ -1,19 +1,27 @@
 """The consuming half of a stream connection: subscriptions by the number that the client gave them.
 
-A chunk is sent for each credit, whole: a client that asked for an offset within it passes over the rest.
+A chunk is sent for each credit, whole: a client that asked for an offset within it, or for filter values,
+passes over the rest. Chunks that have none of these values are not sent, and cost no credit.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from warren.limits import STREAM_CREDIT_MAX
+from warren.limits import STREAM_CHUNK_WORK, STREAM_CREDIT_MAX, STREAM_WORK_PER_TURN_MAX
 from warren.queues.stream import StreamQueue
 from warren.session.outbox import Outbox
 from warren.session.streaming.groups import GroupKey, Member
 from warren.session.streaming.hall import Hall
+from warren.store.streams.chunk import Chunk
+from warren.store.streams.sieve import Wanted
 from warren.wire.streams.codes import Code, OffsetType
 from warren.wire.streams.commands import ConsumerUpdate, Subscribe
 from warren.wire.streams.delivery import Delivered, deliver_head
 from warren.wire.streams.fields import Offset
+
+_FILTER = "filter."
+_MATCH_UNFILTERED = "match-unfiltered"
+# Filter values that are held against a chunk for one piece of work.
+_WANTED_PER_WORK = 16
 
 
 class Subscriptions:
@@ -113,8 +121,8 @@ class Subscription(Member):
     """One subscription: how far it has come, and what the client takes."""
 
     __slots__ = (
-        "_begin", "_hall", "_outbox", "ask", "credit", "delivered_count", "is_active", "is_wanted", "key",
-        "next", "number", "offset", "properties", "stream",
+        "_begin", "_hall", "_is_resting", "_outbox", "_wanted", "_work", "ask", "credit", "delivered_count",
+        "is_active", "is_wanted", "key", "next", "number", "offset", "properties", "stream",
     )  # fmt: skip
 
     def __init__(self, command: Subscribe, stream: StreamQueue, hall: Hall, outbox: Outbox) -> None:
@@ -138,6 +146,11 @@ class Subscription(Member):
         # The next offset, and the first of its chunk, as far as that is known (else -1).
         self.next = 0
         self._begin = -1
+        # What it asks for, if not for everything; what looking for that may still cost in this turn, and
+        # whether it has to go on in another.
+        self._wanted = wanted_values(command.properties)
+        self._work = 0
+        self._is_resting = False
 
     def start(self, offset: Offset) -> None:
         """Send what there is from `offset` on, and what comes."""
@@ -168,11 +181,12 @@ class Subscription(Member):
     def resume(self) -> None:
         """Send chunks while the client takes some, and there are some."""
         outbox, log = self._outbox, self.stream.log
-        while self.is_active and self.credit and not self.stream.is_deleted and not self.stream.is_paused:
+        self._work = STREAM_WORK_PER_TURN_MAX
+        while self._may_send:
             if outbox.is_full():
                 outbox.wait_for_room(self)
                 return
-            chunk = log.read(self.next, self._begin)
+            chunk = log.read(self.next, self._begin) if self._wanted is None else self._look(self._wanted)
             if chunk is None:
                 return
             data = self._hall.entries(chunk)
@@ -186,6 +200,48 @@ class Subscription(Member):
             self.stream.count_delivered(chunk.count)
             self.next = chunk.end
             self._begin = -1
+
+    @property
+    def _may_send(self) -> bool:
+        stream = self.stream
+        is_at_rest = self._is_resting or stream.is_deleted or stream.is_paused
+        return bool(self.is_active and self.credit and not is_at_rest)
+
+    def _look(self, wanted: Wanted) -> Chunk | None:
+        """The next chunk that may have what is `wanted`; None if there is none, or none yet in this turn."""
+        log = self.stream.log
+        while self._work > 0:
+            self._work -= 1 + wanted.count // _WANTED_PER_WORK
+            end = log.end_of_unwanted(self.next, wanted)
+            if end is None:
+                chunk = log.read(self.next, self._begin)
+                if chunk is None or log.has_any(chunk, wanted):
+                    return chunk
+                self._work -= STREAM_CHUNK_WORK + len(chunk.shapes)
+                end = chunk.end
+            self.next = end
+            self._begin = -1
+        self._is_resting = True
+        self.stream.rest(self._go_on)
+        return None
+
+    def _go_on(self) -> None:
+        """It is another turn."""
+        self._is_resting = False
+        self.resume()
+
+
+def wanted_values(properties: Mapping[str, str]) -> Wanted | None:
+    """What a subscription with `properties` asks for by filter values; None for everything."""
+    values = filter_values(properties)
+    if not values:
+        return None
+    return Wanted(values, has_unfiltered=properties.get(_MATCH_UNFILTERED) == "true")
+
+
+def filter_values(properties: Mapping[str, str]) -> list[str]:
+    """The filter values in `properties`, whatever stands behind the dot."""
+    return [value for name, value in properties.items() if name.startswith(_FILTER)]
 
 
 def first_offset(stream: StreamQueue, offset: Offset) -> int:

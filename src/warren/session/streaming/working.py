@@ -14,7 +14,7 @@ from warren.session.streaming.greeting import Greeting
 from warren.session.streaming.hall import Hall
 from warren.session.streaming.managing import Managing, Refused, code_of
 from warren.session.streaming.publishers import Publishers
-from warren.session.streaming.subscriptions import Subscriptions
+from warren.session.streaming.subscriptions import Subscriptions, filter_values
 from warren.vhost.requester import Requester
 from warren.wire.streams import commands
 from warren.wire.streams.codes import Code, Key, Malformed
@@ -165,6 +165,8 @@ class Working:
         name = command.properties.get("name", "")
         is_too_long = len(name.encode("utf-8", "surrogateescape")) > limits.STREAM_REFERENCE_SIZE_MAX
         if is_too_long or (command.properties.get(_SINGLE_ACTIVE) == "true" and not name):
+            return Code.PRECONDITION_FAILED
+        if len(filter_values(command.properties)) > limits.STREAM_FILTERS_MAX:
             return Code.PRECONDITION_FAILED
         self._watch(stream)
         self.subscriptions.subscribe(command, stream)

@@ -30,6 +30,7 @@ from warren.store.streams.chunk import (
 )
 from warren.store.streams.scan import FoundChunk, chunks
 from warren.store.streams.segment import EPOCH_SIZE, HEAD_SIZE, SALT_SIZE, StreamSegment
+from warren.store.streams.sieve import Sieves, Wanted
 from warren.store.streams.tracking import Tracking
 
 
@@ -51,6 +52,7 @@ class StreamFiles:
     # Told of what cannot be read; everything else can.
     report: Callable[[OSError | SegmentError], None]
     cache: ChunkCache = field(default_factory=ChunkCache)
+    sieves: Sieves = field(default_factory=Sieves)
 
 
 class StreamLog:
@@ -64,6 +66,7 @@ class StreamLog:
         "_pending",
         "_random_octets",
         "_report",
+        "_sieves",
         "_steps",
         "_time",
         "_tracking",
@@ -102,6 +105,7 @@ class StreamLog:
         # Steps that are due besides: files to be deleted.
         self._steps: list[Step] = []
         self._cache = files.cache
+        self._sieves = files.sieves
         # Of the last chunk: times never go back, so that a time is a place, also where the clock was set back
         # while the broker was down.
         self._time = max((segment.last_time for segment in segments), default=0)
@@ -266,6 +270,15 @@ class StreamLog:
                 return chunk
             offset = self._behind_damage(offset)
         return None
+
+    def end_of_unwanted(self, first: int, wanted: Wanted) -> int | None:
+        """Where the chunk ends that begins with `first`, if it is known to have nothing that is `wanted`."""
+        known = self._sieves.of(self.number, first)
+        return None if known is None or wanted.may_be_in(known[1]) else known[0]
+
+    def has_any(self, chunk: Chunk, wanted: Wanted) -> bool:
+        """False if `chunk` has nothing that is `wanted`; that stays known when the chunk itself does not."""
+        return wanted.may_be_in(self._sieves.note(self.number, chunk))
 
     def offset_at(self, time: int) -> int:
         """The offset of the first chunk that was begun at `time` (ms) or later; the next one if none was."""

@@ -90,6 +90,15 @@ class Node(Broker):
         return client
 
 
+def with_filters(*entries: tuple[int, str | None, bytes]) -> bytes:
+    """A Publish of version 2."""
+    parts = [b"\0\2\0\2\1", len(entries).to_bytes(4, "big")]
+    for sequence, value, message in entries:
+        text = b"\xff\xff" if value is None else len(value).to_bytes(2, "big") + value.encode()
+        parts += (sequence.to_bytes(8, "big"), text, len(message).to_bytes(4, "big"), message)
+    return framed(b"".join(parts))
+
+
 class StreamClient:
     """One end of a connection, whose other end is under test."""
 

@@ -3,7 +3,7 @@
 import gzip
 
 import pytest
-from tests.unit.session.streaming.client import Node, data
+from tests.unit.session.streaming.client import Node, data, with_filters
 
 from warren.metadata.commands import SetPermissions
 from warren.model.message import FROM_STREAM, UNWRAPPED
@@ -11,7 +11,6 @@ from warren.wire import amqp1
 from warren.wire.streams import commands
 from warren.wire.streams.codes import Code, Key, OffsetType
 from warren.wire.streams.fields import Failure, Offset
-from warren.wire.streams.frames import framed
 from warren.wire.streams.publishing import Batch
 
 
@@ -152,15 +151,6 @@ def test_who_deletes_a_stream_has_the_answer_first(node: Node) -> None:
         (Key.DELETE, Code.OK),
         commands.MetadataUpdate(Code.STREAM_NOT_AVAILABLE, "s"),
     ]
-
-
-def with_filters(*entries: tuple[int, str | None, bytes]) -> bytes:
-    """A Publish of version 2."""
-    parts = [b"\0\2\0\2\1", len(entries).to_bytes(4, "big")]
-    for sequence, value, message in entries:
-        text = b"\xff\xff" if value is None else len(value).to_bytes(2, "big") + value.encode()
-        parts += (sequence.to_bytes(8, "big"), text, len(message).to_bytes(4, "big"), message)
-    return framed(b"".join(parts))
 
 
 def test_a_filter_value_is_a_header_to_others_and_nothing_to_stream_clients(node: Node) -> None:

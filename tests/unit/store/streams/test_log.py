@@ -12,6 +12,7 @@ from warren.store.segment import SegmentError
 from warren.store.streams.cache import ChunkCache
 from warren.store.streams.log import Retention, StreamFiles, StreamLog
 from warren.store.streams.segment import StreamSegment, stream_of
+from warren.store.streams.sieve import Wanted
 
 NUMBER = 7
 
@@ -89,6 +90,22 @@ def test_what_was_read_along_is_not_read_again() -> None:
     before = stream.disk.read_count
     assert len(stream.bodies()) == 50
     assert stream.disk.read_count == before + 1
+
+
+def test_what_a_chunk_has_stays_known_when_the_chunk_does_not() -> None:
+    stream = Stream()
+    stream.append(b"one", b"two")
+    stream.write()
+    unfiltered, eu = Wanted([], has_unfiltered=True), Wanted(["eu"], has_unfiltered=False)
+    assert stream.log.end_of_unwanted(0, eu) is None
+    chunk = stream.log.read(0)
+    assert chunk is not None
+    assert (stream.log.has_any(chunk, unfiltered), stream.log.has_any(chunk, eu)) == (True, False)
+    stream.reopen()
+    before = stream.disk.read_count
+    assert stream.log.end_of_unwanted(0, eu) == 2
+    assert stream.log.end_of_unwanted(0, unfiltered) is None
+    assert stream.disk.read_count == before
 
 
 @pytest.mark.parametrize(
