@@ -11,6 +11,9 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import Client
 from tests.integration.process import Broker, broker
+from tests.integration.streaming import Raw
+
+from warren.wire.streams import commands
 
 EXCHANGE = "amq.rabbitmq.event"
 HEARD_S = 10
@@ -81,6 +84,31 @@ def test_a_client_is_heard_of_from_its_login_to_its_end(node: Broker, listener: 
     assert by_key["channel.closed"]["pid"] == by_key["channel.created"]["pid"]
     assert by_key["queue.created"]["arguments"] == ['{<<"x-max-length">>,signedint,5}']
     assert by_key["queue.deleted"]["user_who_performed_action"] == "guest"
+
+
+def test_a_stream_client_is_heard_of_from_its_login_to_its_end(node: Broker, listener: Listener) -> None:
+    port = node.ports["stream"]
+    with pytest.raises(OSError):  # noqa: PT011, it is closed or reset
+        Raw(port, password="s3cret-marker")
+    raw = Raw(port, connection_name="reader")
+    raw.ask(commands.Create("told", {}))
+    raw.subscribe(7, "told")
+    raw.ask(commands.Delete("told"))
+    raw.close()
+    found = listener.until("connection.closed")
+    told = [(key, facts) for key, facts in found if facts.get("consumer_tag", "stream").startswith("stream")]
+    assert [key for key, _ in told] == [
+        "user.authentication.failure", "user.authentication.success", "connection.created",
+        "queue.created", "consumer.deleted", "queue.deleted", "connection.closed",
+    ]  # fmt: skip
+    by_key = dict(told)
+    logins = [facts["protocol"] for key, facts in told if key.startswith(("user.", "connection.created"))]
+    assert logins == ["stream"] * 3
+    assert bytes(by_key["user.authentication.failure"]["error"]) == b"user 'guest' - invalid credentials"
+    created, closed = by_key["connection.created"], by_key["connection.closed"]
+    assert (created["user_provided_name"], created["name"], created["port"]) == ("reader", raw.name, port)
+    assert closed["pid"] == created["pid"] == by_key["consumer.deleted"]["channel"]
+    assert "s3cret-marker" not in str(found)
 
 
 def test_a_wrong_password_is_heard_of_and_not_what_it_was(node: Broker, listener: Listener) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from warren.model.message import BODY_END, Message
 from warren.model.terms import printed_entry
+from warren.queues.local import LocalQueue
 from warren.session.peer import Peer
 from warren.vhost.errand import Later
 from warren.vhost.feed import Feed
@@ -20,11 +21,15 @@ from warren.wire.table import Table, Value
 if TYPE_CHECKING:
     from warren.session.connection import Connection
     from warren.session.domain import Domain
+    from warren.session.streaming.connection import StreamConnection
 
 EXCHANGE = "amq.rabbitmq.event"
 
 _PERSISTENT = 2
-_PROTOCOL = "{0,9,1}"
+# Protocols of which logins are told, and how RabbitMQ calls them here.
+AMQP = "amqp091"
+STREAM = "stream"
+PROTOCOLS = {AMQP: "{0,9,1}", STREAM: "stream"}
 
 
 class Announcer:
@@ -68,59 +73,105 @@ class Announcer:
     def opened(self, connection: "Connection") -> None:
         """`connection` is open."""
         if self.is_heard():
-            login, peer = connection.login, connection.peer
+            login = connection.login
             assert login is not None
             assert connection.domain is not None
-            facts = {
-                "node": self.node_name,
+            facts: Table = {
                 "connected_at": connection.connected_at,
-                "client_properties": printed(login.client_properties),
                 "channel_max": login.channels_max,
                 "frame_max": connection.outbox.frame_size_max,
                 "timeout": login.heartbeat_s,
                 "vhost": connection.domain.vhost.name,
                 "user": login.user,
-                "protocol": _PROTOCOL,
-                "ssl_hash": "",
-                "ssl_cipher": peer.tls_cipher,
-                "ssl_key_exchange": "",
-                "ssl_protocol": peer.tls_protocol,
                 "auth_mechanism": login.mechanism,
-                "peer_cert_validity": "",
-                "peer_cert_issuer": "",
-                "peer_cert_subject": "",
-                "ssl": peer.is_tls,
-                "peer_host": printed_host(peer.host),
-                "host": printed_host(peer.server_host),
-                "peer_port": peer.port,
-                "port": peer.server_port,
-                "name": peer.name,
-                "pid": self.pid(connection.owner.serial),
                 "type": "network",
             }
-            self.announce("connection.created", login.user, facts | _given_name(login.client_properties))
+            client = self._client(connection.peer, connection.owner.serial, login.client_properties)
+            self._created(connection.peer, AMQP, {**facts, **client})
 
     def closed(self, connection: "Connection") -> None:
         """`connection` was open, and is not any more."""
         if self.is_heard():
             assert connection.login is not None
-            client = connection.login.client_properties
-            facts = {
-                "client_properties": printed(client),
-                "node": self.node_name,
-                "pid": self.pid(connection.owner.serial),
-                "name": connection.peer.name,
-            }
-            self.announce("connection.closed", None, facts | _given_name(client))
+            properties = connection.login.client_properties
+            facts = self._client(connection.peer, connection.owner.serial, properties)
+            self.announce("connection.closed", None, facts)
 
-    def authenticated(self, user: str, mechanism: str, peer: Peer, *, error: str = "") -> None:
+    def entered(self, guest: "StreamConnection") -> None:
+        """The stream connection `guest` is open."""
+        if self.is_heard() and guest.working is not None:
+            greeting = guest.greeting
+            facts: Table = {
+                "connected_at": guest.connected_at,
+                "channel_max": 0,
+                "frame_max": greeting.frame_size_max,
+                "timeout": greeting.heartbeat_s,
+                "vhost": greeting.vhost,
+                "user": guest.user,
+                "auth_mechanism": greeting.mechanism,
+            }
+            client = self._client(guest.peer, guest.working.owner.serial, greeting.client_properties)
+            self._created(guest.peer, STREAM, {**facts, **client})
+
+    def left(self, guest: "StreamConnection") -> None:
+        """The stream connection `guest` was open, and is not any more."""
+        if self.is_heard() and guest.working is not None:
+            properties = guest.greeting.client_properties
+            facts = self._client(guest.peer, guest.working.owner.serial, properties)
+            self.announce("connection.closed", None, facts)
+
+    def unsubscribed(self, serial: int, stream: LocalQueue, number: int) -> None:
+        """The subscription `number` of the stream connection with `serial` has ended.
+
+        RabbitMQ says so, and says nothing when one begins.
+        """
+        if self.is_heard():
+            facts: Table = {
+                "queue": stream.name,
+                "vhost": stream.vhost_name,
+                "channel": self.pid(serial),
+                "consumer_tag": f"stream.subid-{number}",
+            }
+            self.announce("consumer.deleted", None, facts)
+
+    def _client(self, peer: Peer, serial: int, properties: Mapping[str, Value]) -> Table:
+        """What tells one connection from another."""
+        facts: Table = {
+            "client_properties": printed(properties),
+            "node": self.node_name,
+            "pid": self.pid(serial),
+            "name": peer.name,
+        }
+        return {**facts, **_given_name(properties)}
+
+    def _created(self, peer: Peer, protocol: str, facts: Table) -> None:
+        more: Table = {
+            "protocol": PROTOCOLS[protocol],
+            "ssl_hash": "",
+            "ssl_cipher": peer.tls_cipher,
+            "ssl_key_exchange": "",
+            "ssl_protocol": peer.tls_protocol,
+            "peer_cert_validity": "",
+            "peer_cert_issuer": "",
+            "peer_cert_subject": "",
+            "ssl": peer.is_tls,
+            "peer_host": printed_host(peer.host),
+            "host": printed_host(peer.server_host),
+            "peer_port": peer.port,
+            "port": peer.server_port,
+        }
+        self.announce("connection.created", str(facts["user"]), {**facts, **more})
+
+    def authenticated(
+        self, user: str, mechanism: str, peer: Peer, *, protocol: str = AMQP, error: str = ""
+    ) -> None:
         """Somebody who claims to be `user` is let in, or is not because of `error`."""
         if not self.is_heard():
             return
         facts: Table = {
             "ssl": peer.is_tls,
             "auth_mechanism": mechanism,
-            "protocol": _PROTOCOL,
+            "protocol": PROTOCOLS[protocol],
             "peer_port": peer.port,
             "peer_host": printed_host(peer.host),
             "connection_name": peer.name,

@@ -9,14 +9,10 @@ from warren.access.authorize import check_vhost
 from warren.errors import AmqpError, InternalError, LoginRefused, NotAllowed
 from warren.metadata.machine import Metadata
 from warren.metadata.users import User
-from warren.session.announcing import Announcer
+from warren.session.announcing import AMQP, PROTOCOLS, Announcer
 from warren.session.peer import Peer
 
 _CONNECTIONS_LIMIT = "max-connections"
-
-
-# As RabbitMQ calls it where it counts.
-_AMQP = "amqp091"
 
 
 @dataclass(slots=True)
@@ -74,22 +70,27 @@ class Gate:
         return self._authenticator.mechanisms(peer)
 
     async def authenticate(
-        self, mechanism: str, response: bytes, peer: Peer, *, protocol: str = _AMQP
+        self, mechanism: str, response: bytes, peer: Peer, *, protocol: str = AMQP
     ) -> User:
         """The user; LoginRefused if it is nobody, another AmqpError if the response is malformed."""
         attempts = self._attempts.setdefault(protocol, Attempts())
         try:
             user = await self._authenticator.authenticate(mechanism, response, peer)
             attempts.succeeded += 1
-            if protocol == _AMQP:
-                self._counts().announcer.authenticated(user.name, mechanism, peer)
+            if protocol in PROTOCOLS:
+                self._counts().announcer.authenticated(user.name, mechanism, peer, protocol=protocol)
             return user
         except AmqpError as error:
             attempts.failed += 1
-            if protocol == _AMQP and isinstance(error, LoginRefused):
-                text = f"user '{error.user}' - invalid credentials"
-                self._counts().announcer.authenticated(error.user, mechanism, peer, error=text)
-            if protocol != _AMQP:
+            if protocol in PROTOCOLS and isinstance(error, LoginRefused):
+                self._counts().announcer.authenticated(
+                    error.user,
+                    mechanism,
+                    peer,
+                    protocol=protocol,
+                    error=f"user '{error.user}' - invalid credentials",
+                )
+            if protocol != AMQP:
                 self._report(f"{mechanism} login refused for {peer.name}: {error.name.lower()}")
             raise
 

@@ -2,11 +2,15 @@
 
 import pytest
 from tests.unit.session.client import CAPABILITIES, Broker, Client
+from tests.unit.session.streaming.client import Node, StreamClient
 
 from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue
-from warren.session.announcing import EXCHANGE, Announcer, printed, printed_host
+from warren.session.announcing import EXCHANGE, STREAM, Announcer, printed, printed_host
 from warren.session.peer import Peer
 from warren.wire import methods
+from warren.wire.streams import commands
+from warren.wire.streams.codes import OffsetType
+from warren.wire.streams.fields import Offset
 from warren.wire.table import Int32, Table
 
 PEER = Peer(host="10.0.0.1", port=7, server_host="::1", server_port=5672)
@@ -83,20 +87,91 @@ def test_consumers_come_and_go_once() -> None:
     ]
 
 
+def test_a_stream_connection_comes_and_goes_and_its_subscriptions_go() -> None:
+    node = Node()
+    heard_by(node)
+    client = StreamClient(node)
+    client.ask(commands.PeerProperties({"product": "p", "connection_name": "mine"}))
+    client.ask(commands.SaslAuthenticate("PLAIN", b"\0guest\0guest"))
+    client.ask(commands.Tune(100_000, 20))
+    assert events(node) == []
+    client.ask(commands.Open("/"))
+    [(key, created)] = events(node)
+    assert key == "connection.created"
+    client_facts = {
+        "client_properties": [
+            '{<<"product">>,longstr,<<"p">>}',
+            '{<<"connection_name">>,longstr,<<"mine">>}',
+        ],
+        "node": "n",
+        "pid": "<n.5.1.0>",
+        "name": "127.0.0.1:1 -> 127.0.0.1:5552",
+        "user_provided_name": "mine",
+    }
+    assert {name: created[name] for name in client_facts} == client_facts
+    del created["timestamp_in_ms"]
+    assert {name: value for name, value in created.items() if name not in client_facts} == {
+        "user_who_performed_action": "guest",
+        "connected_at": 0,
+        "channel_max": 0,
+        "frame_max": 100_000,
+        "timeout": 20,
+        "protocol": "stream",
+        "vhost": "/",
+        "user": "guest",
+        "ssl_hash": "",
+        "ssl_cipher": "",
+        "ssl_key_exchange": "",
+        "ssl_protocol": "",
+        "auth_mechanism": "PLAIN",
+        "peer_cert_validity": "",
+        "peer_cert_issuer": "",
+        "peer_cert_subject": "",
+        "ssl": False,
+        "peer_host": "{127,0,0,1}",
+        "host": "{127,0,0,1}",
+        "peer_port": 1,
+        "port": 5552,
+    }
+    client.ask(commands.Create("s", {}))
+    node.write()
+    first = Offset(OffsetType.FIRST)
+    for number in (1, 2):
+        client.subscribe(number, first)
+    client.ask(commands.Unsubscribe(1))
+    client.connection.lost(0)
+    [unsubscribed, ended, (last, closed)] = events(node)
+    tags = [
+        (key, facts["consumer_tag"], facts["queue"], facts["channel"]) for key, facts in (unsubscribed, ended)
+    ]
+    assert tags == [("consumer.deleted", f"stream.subid-{n}", "s", "<n.5.1.0>") for n in (1, 2)]
+    del closed["timestamp_in_ms"]
+    assert (last, closed) == ("connection.closed", client_facts)
+
+
+def test_a_stream_connection_that_was_never_open_is_not_heard_of() -> None:
+    node = Node()
+    heard_by(node)
+    client = StreamClient(node)
+    client.ask(commands.PeerProperties({}))
+    client.connection.lost(0)
+    assert events(node) == []
+
+
 def test_logins_and_alarms_are_announced() -> None:
     broker, _ = opened()
     events(broker)
     announcer = broker.server.announcer
     announcer.authenticated("guest", "PLAIN", PEER)
-    announcer.authenticated("eve", "PLAIN", PEER, error="no")
+    announcer.authenticated("eve", "PLAIN", PEER, protocol=STREAM, error="no")
     announcer.alarm("memory", is_set=True)
     announcer.alarm("memory", is_set=False)
     success, failure, alarm, over = events(broker)
-    assert (success[0], success[1]["name"], success[1]["host"]) == (
-        "user.authentication.success", "guest", "{0,0,0,0,0,0,0,1}",
+    assert (success[0], success[1]["name"], success[1]["host"], success[1]["protocol"]) == (
+        "user.authentication.success", "guest", "{0,0,0,0,0,0,0,1}", "{0,9,1}",
     )  # fmt: skip
-    assert (failure[0], failure[1]["name"], failure[1]["error"]) == (
-        "user.authentication.failure", "eve", [110, 111],
+    assert (failure[0], failure[1]["name"], failure[1]["error"], failure[1]["protocol"]) == (
+        "user.authentication.failure", "eve", [110, 111], "stream",
     )  # fmt: skip
     assert (alarm[0], over[0], alarm[1]["source"]) == ("alarm.set", "alarm.cleared", "memory")
 

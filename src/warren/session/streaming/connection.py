@@ -331,6 +331,7 @@ class StreamConnection:
         self._heartbeat = Heartbeat(greeting.heartbeat_s, self._now)
         self.state = State.OPEN
         self._hall.server.entered(self)
+        self._hall.server.announcer.entered(self)
 
     def _refuse(self, code: Code, reason: str) -> None:
         """Its frames make no sense any more: tell it so, if it is open, and look at no other."""
@@ -382,6 +383,7 @@ class StreamConnection:
             assert working is not None
             working.close()
             self._hall.server.left(self)
+            self._hall.server.announcer.left(self)
 
     def _finish(self) -> None:
         self._leave()

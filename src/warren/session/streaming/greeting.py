@@ -13,6 +13,7 @@ from enum import Enum
 from warren import __version__, limits
 from warren.errors import AmqpError, LoginRefused
 from warren.metadata.users import User
+from warren.session.announcing import STREAM
 from warren.session.gate import Gate
 from warren.session.greeting import PRODUCT
 from warren.session.peer import Peer
@@ -22,8 +23,6 @@ from warren.wire.streams.commands import Command, encode_answer
 
 # Clients choose by it what they ask for: docs/decisions/0118-the-stream-port-says-3-13.md.
 COMPATIBLE_VERSION = "3.13.7"
-
-_PROTOCOL = "stream"
 
 
 class Phase(Enum):
@@ -118,7 +117,7 @@ class Greeting:
             return Code.SASL_MECHANISM_NOT_SUPPORTED
         try:
             self.proved = await self.gate.authenticate(
-                command.mechanism, command.response, self.peer, protocol=_PROTOCOL
+                command.mechanism, command.response, self.peer, protocol=STREAM
             )
         except LoginRefused:
             return Code.AUTHENTICATION_FAILURE

@@ -27,10 +27,12 @@ _WANTED_PER_WORK = 16
 class Subscriptions:
     """The subscriptions of one connection."""
 
-    __slots__ = ("_asked", "_correlation", "_hall", "_outbox", "_subscriptions")
+    __slots__ = ("_asked", "_correlation", "_hall", "_outbox", "_serial", "_subscriptions")
 
-    def __init__(self, hall: Hall, outbox: Outbox) -> None:
+    def __init__(self, hall: Hall, outbox: Outbox, serial: int) -> None:
         self._hall = hall
+        # Of the connection.
+        self._serial = serial
         self._outbox = outbox
         self._subscriptions: dict[int, Subscription] = {}
         # Which subscription we asked where to begin, by the number of the question.
@@ -110,6 +112,7 @@ class Subscriptions:
         subscription.stream.count_reader(-1)
         if subscription.key is not None:
             self._hall.groups.leave(subscription.key, subscription)
+        self._hall.server.announcer.unsubscribed(self._serial, subscription.stream, subscription.number)
 
     def _ask(self, subscription: "Subscription", *, is_active: bool) -> None:
         self._correlation += 1

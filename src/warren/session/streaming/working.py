@@ -31,7 +31,7 @@ class Working:
 
     __slots__ = (
         "_authorizer", "_gone", "_greeting", "_hall", "_is_answering", "_managing", "_outbox", "_place",
-        "_watched", "domain", "expires_at", "publishers", "subscriptions", "user",
+        "_watched", "domain", "expires_at", "owner", "publishers", "subscriptions", "user",
     )  # fmt: skip
 
     def __init__(self, hall: Hall, domain: Domain, greeting: Greeting, outbox: Outbox) -> None:
@@ -44,11 +44,13 @@ class Working:
         # When the token ends with which the client came (ms).
         self.expires_at = account.expires_at if isinstance(account, Bearer) else None
         self._authorizer = domain.authorizer(account)
-        self._managing = Managing(domain, Requester(self._authorizer, hall.server.next_owner()))
+        # Tells it from all others: its place among connections of any protocol.
+        self.owner = hall.server.next_owner()
+        self._managing = Managing(domain, Requester(self._authorizer, self.owner))
         self._greeting = greeting
         self._place = hall.settings.place(greeting.peer)
         self.publishers = Publishers(domain.vhost, outbox, hall.counts)
-        self.subscriptions = Subscriptions(hall, outbox)
+        self.subscriptions = Subscriptions(hall, outbox, self.owner.serial)
         # The streams that it publishes to or subscribes to: it hears of it when one is gone.
         self._watched: dict[StreamQueue, None] = {}
         # Names of those that are gone, of which it has not heard: who deletes one has its answer first.
