@@ -149,16 +149,21 @@ def rabbitmq(environment: Mapping[str, str] = NOTHING) -> Iterator[Broker]:
 
 @contextlib.contextmanager
 def warren(
-    executable: Path, environment: Mapping[str, str] = NOTHING, *, http: tuple[int, int] = (0, 0)
+    executable: Path,
+    environment: Mapping[str, str] = NOTHING,
+    *,
+    http: tuple[int, int] = (0, 0),
+    stream: int = 0,
 ) -> Iterator[Broker]:
     """`warren serve` from the environment in which `executable` is installed; `http` are the ports of the
-    API and of metrics.
+    API and of metrics, `stream` is that of the stream protocol.
     """
     directory = Path(tempfile.mkdtemp(prefix="warren-bench-"))
     port = free_port()
     command = [str(executable.absolute()), "serve", "--port", str(port)]
     command += ["--data-dir", str(directory / "data")]
     command += ["--management-port", str(http[0]), "--prometheus-port", str(http[1])]
+    command += ["--stream-port", str(stream)]
     broker = Broker(
         name="warren",
         version=build_of(executable),

@@ -43,6 +43,7 @@ ASKED = (
     ("page with a name", PAGE + "&name=q499&use_regex=false"),
     ("page with a pattern", PAGE + "&name=%5Eq4.*9%24&use_regex=true"),
     ("page of one virtual host", "/api/queues/%2F?page=1&page_size=100&sort=messages"),
+    ("streams", "/api/warren/streams"),
     ("overview", "/api/overview"),
     ("all queues", "/api/queues"),
     ("all queues, two columns", "/api/queues?columns=name,messages"),
@@ -60,14 +61,16 @@ def main() -> None:
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
     parser.add_argument("--queues", type=int, default=50_000)
+    parser.add_argument("--streams", type=int, default=3, help="streams beside them")
     parser.add_argument("--runs", type=int, default=5, help="a figure is the median of so many")
     parser.add_argument("--only", default="", help="the lines that have this in their names")
     arguments = parser.parse_args()
     ports = free_port(), free_port()
     with warren(arguments.warren, http=ports) as broker:
         broker.await_ready()
-        make(ports[0], arguments.queues)
-        print(f"Warren {broker.version}, {arguments.queues} queues; ms, medians of {arguments.runs}")
+        make(ports[0], arguments.queues, arguments.streams)
+        made = f"{arguments.queues} queues and {arguments.streams} streams"
+        print(f"Warren {broker.version}, {made}; ms, medians of {arguments.runs}")
         print(LINE.format("", "first", "median", "cpu", "MB", "waits", "worst"))
         with client(broker) as waits:
             last = -(-arguments.queues // 100)
@@ -80,12 +83,14 @@ def main() -> None:
             command(arguments.warren, ports[0])
 
 
-def make(port: int, count: int) -> None:
-    """`count` queues, some of which have messages."""
+def make(port: int, count: int, streams: int) -> None:
+    """`count` queues, some of which have messages, and empty streams."""
     queues = [
         {"name": f"q{at:05}", "vhost": "/", "durable": False, "auto_delete": False, "arguments": {}}
         for at in range(count)
     ]
+    stream = {"durable": True, "auto_delete": False, "arguments": {"x-queue-type": "stream"}}
+    queues += [{"name": f"s{at}", "vhost": "/", **stream} for at in range(streams)]
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)) as connection:
         ask(connection, "/api/definitions", json.dumps({"queues": queues}).encode())
         for at in range(0, count, max(1, count // 100)):

@@ -14,6 +14,7 @@ from warren.queues.local import LocalQueue
 # Of so many entries at most are those moved behind which one comes or goes.
 _BLOCK = 1_024
 _NEVER = -1
+_STREAM = "stream"
 
 
 class Named:
@@ -67,6 +68,8 @@ class QueueOrder:
         # Another whenever the policies of a virtual host are others.
         self.policy_generation = 0
         self._by_vhost: dict[str, _Order] = {}
+        # Streams once more: there are few of them among very many queues.
+        self._streams: dict[str, _Order] = {}
         for name, vhost in metadata.vhosts.by_name.items():
             for queue in vhost.topology.queues.values():
                 self._add(name, queue)
@@ -77,21 +80,29 @@ class QueueOrder:
         order = self._by_vhost.get(vhost.name)
         return [] if order is None else order.whole()
 
+    def streams_of(self, vhost: str) -> list[Named]:
+        """Its streams; the list stays as it is, whatever happens later."""
+        order = self._streams.get(vhost)
+        return [] if order is None else order.whole()
+
     def _heed(self, event: Event) -> None:
         if isinstance(event, QueueDeclared):
             self._add(event.vhost, event.queue)
         elif isinstance(event, QueueDeleted):
             self._by_vhost[event.vhost].remove(event.queue.name)
+            if event.queue.kind == _STREAM:
+                self._streams[event.vhost].remove(event.queue.name)
         elif isinstance(event, VhostRemoved):
             self._by_vhost.pop(event.vhost, None)
+            self._streams.pop(event.vhost, None)
         elif isinstance(event, PoliciesChanged):
             self.policy_generation += 1
 
     def _add(self, vhost: str, queue: QueueRecord) -> None:
-        order = self._by_vhost.get(vhost)
-        if order is None:
-            order = self._by_vhost[vhost] = _Order()
-        order.add(Named(vhost, queue))
+        named = Named(vhost, queue)
+        self._by_vhost.setdefault(vhost, _Order()).add(named)
+        if queue.kind == _STREAM:
+            self._streams.setdefault(vhost, _Order()).add(named)
 
 
 class _Order:

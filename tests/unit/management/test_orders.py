@@ -1,8 +1,10 @@
 """Queues are listed by name, whenever they come and go."""
 
 from tests.unit.session.client import Broker
+from tests.unit.session.streaming.client import Node
 
 from warren.management.orders import QueueOrder
+from warren.metadata.commands import DeclareQueue, DeleteQueue, RemoveVhost
 from warren.wire import methods
 
 
@@ -57,6 +59,31 @@ def test_many_come_and_go_across_blocks() -> None:
     gone = {*names[::3], *(f"q{at:04}" for at in range(700))}
     client.ask(*(methods.QueueDelete(queue=name) for name in gone))
     assert [named.record.name for named in order.of(vhost)] == sorted(set(names) - gone)
+
+
+def test_streams_are_known_among_others_and_named_in_order() -> None:
+    node = Node()
+    metadata = node.domain.metadata
+    vhost = metadata.vhosts.by_name["/"]
+    order = QueueOrder(metadata)
+    assert order.streams_of("/") == []
+    apply, stream = node.proposals.apply, {"x-queue-type": "stream"}
+    for name in "dbe":
+        apply(DeclareQueue(vhost="/", name=name, durable=True, arguments=stream))
+    for name in "ac":
+        apply(DeclareQueue(vhost="/", name=name, durable=True))
+    before = order.streams_of("/")
+    assert [named.record.name for named in before] == ["b", "d", "e"]
+    assert set(before) < set(order.of(vhost))
+    for name in "dab":
+        apply(DeleteQueue(vhost="/", name=name))
+    # Another queue, under the name of a stream that was.
+    apply(DeclareQueue(vhost="/", name="b", durable=True))
+    for known in (order, QueueOrder(metadata)):
+        assert [named.record.name for named in known.streams_of("/")] == ["e"]
+    assert [named.record.name for named in before] == ["b", "d", "e"]
+    apply(RemoveVhost(name="/"))
+    assert order.streams_of("/") == []
 
 
 def test_the_live_queue_is_found_also_after_a_restart() -> None:

@@ -34,6 +34,7 @@ from warren.management.views.streams import (
     clients_facts,
     listed_facts,
     stream_facts,
+    streams_in,
 )
 from warren.queues.stream import StreamQueue
 
@@ -71,9 +72,7 @@ async def streams(request: web.Request, node: Managed) -> web.StreamResponse:
     alive = [node.server.domains[name].vhost for name in names if name in node.server.domains]
     clients = Clients(node)
     listing: Listing[StreamQueue] = Listing(
-        records=[
-            queue for vhost in alive for queue in vhost.queues.values() if isinstance(queue, StreamQueue)
-        ],
+        records=[queue for vhost in alive for queue in streams_in(node, vhost)],
         view=lambda queue: listed_facts(queue, clients),
         columns={
             "name": lambda queue: queue.name,

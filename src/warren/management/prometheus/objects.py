@@ -17,7 +17,7 @@ from warren.management.prometheus.exposition import labels
 from warren.management.views.connections import Connected, connections_of, vhost_of
 from warren.management.views.consumers import Opened, channel_name
 from warren.management.views.queues import MEMORY, utilisation
-from warren.management.views.streams import Clients, lag_max
+from warren.management.views.streams import Clients, lag_max, streams_in
 from warren.metadata.records import ExchangeRecord
 from warren.metadata.vhosts import Vhost
 from warren.queues.local import LocalQueue
@@ -53,8 +53,9 @@ def connections(node: Managed, wanted: Wanted) -> Iterator[Connected]:
 
 def streams(node: Managed, wanted: Wanted) -> Iterator[StreamQueue]:
     """Every stream that somebody reads."""
-    found = (queue for queue in queues(node, wanted) if isinstance(queue, StreamQueue))
-    return (queue for queue in found if queue.consumer_count)
+    for name, domain in list(node.server.domains.items()):
+        if wanted is None or name in wanted:
+            yield from (queue for queue in streams_in(node, domain.vhost) if queue.consumer_count)
 
 
 def channels(node: Managed, wanted: Wanted) -> Iterator[Opened]:

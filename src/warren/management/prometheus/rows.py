@@ -19,9 +19,8 @@ from warren.management.views.connections import stream_connections
 from warren.management.views.consumers import subscribing_on
 from warren.management.views.nodes import THREADS_MAX
 from warren.management.views.overview import totals
-from warren.management.views.streams import publishing_on
+from warren.management.views.streams import publishing_on, streams_in
 from warren.metadata.leases import LeaseState
-from warren.queues.stream import StreamQueue
 from warren.session.greeting import COMPATIBLE_VERSION
 from warren.wire.streams.codes import Code
 
@@ -229,7 +228,7 @@ def kept(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     """Streams and leases of each virtual host."""
     for name, domain in list(scrape.node.server.domains.items()):
         if wanted is None or name in wanted:
-            streams = [queue for queue in domain.vhost.queues.values() if isinstance(queue, StreamQueue)]
+            streams = streams_in(scrape.node, domain.vhost)
             leases = list(domain.leasing.leases.active())
             yield (
                 labels(vhost=name),

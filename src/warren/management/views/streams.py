@@ -5,12 +5,14 @@ from typing import Literal, NotRequired, TypedDict
 
 from warren.management.listing import Facts
 from warren.management.managed import Managed
+from warren.management.orders import present_of
 from warren.management.views.connections import stream_connections
 from warren.management.views.consumers import Consuming, Subscribing, subscribing_on, user_of
 from warren.queues.stream import StreamQueue
 from warren.session.streaming.connection import StreamConnection
 from warren.session.streaming.publishers import Publisher
 from warren.session.streaming.subscriptions import Subscription
+from warren.vhost.vhost import VirtualHost
 
 # A publisher with the connection that it is on.
 Publishing = tuple[StreamConnection, Publisher]
@@ -131,6 +133,12 @@ def publishing_on(connections: Iterable[StreamConnection]) -> Iterator[Publishin
         if connection.working is not None:
             for publisher in connection.working.publishers:
                 yield connection, publisher
+
+
+def streams_in(node: Managed, vhost: VirtualHost) -> list[StreamQueue]:
+    """The streams of `vhost` by name: however many other queues it has, nobody looks at these."""
+    found = present_of(node.queue_order.streams_of(vhost.name), vhost.queues)
+    return [queue for queue in found if isinstance(queue, StreamQueue)]
 
 
 class Clients:
