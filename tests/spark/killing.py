@@ -1,0 +1,156 @@
+"""Kills at forced points: programs with a Spark of their own that reach windows, a broker that comes back.
+
+A window has a name, and is open once: its mark, a file of that name in a folder, says that it was. What dies
+there is `driver` (with its JVM), `worker` (the Python of a task), `executor` (the JVM of a task, which takes
+its Python and its shuffle files along) or `broker`, always by SIGKILL.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+from tests.broker import Warren, free_port, start_warren, stop
+from tests.spark.brokers import Place
+from tests.spark.conftest import session
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN_S_MAX = 280
+# More than one attempt for each task: a worker that is killed is no end of the query.
+MASTER = "local[2,4]"
+# Executors beside the driver, in JVMs of their own: these can be killed alone.
+CLUSTER = "local-cluster[2,1,512]"
+
+
+def victim_session(name: str, windows: Mapping[str, str], marks: Path) -> SparkSession:
+    """A Spark for a program; its processes are noted for those who kill its driver from outside."""
+    spark = session(name, CLUSTER if "executor" in windows.values() else MASTER)
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    # The JVM first: it must not note anything more.
+    driver = [jvm.java.lang.ProcessHandle.current().pid(), os.getpid()]
+    (marks / "driver").write_text(json.dumps(driver))
+    return spark
+
+
+def killer(windows: Mapping[str, str], marks: Path) -> Callable[[str], None]:
+    """What is called in each window with its name, and kills who is to be killed there."""
+
+    def reached(window: str) -> None:
+        victim = windows.get(window)
+        if victim is None:
+            return
+        try:
+            os.close(os.open(marks / window, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        if victim == "broker":
+            kill_broker(marks)
+            return
+        if victim == "driver":
+            kill_driver(marks)
+        elif victim == "executor":
+            # It has started a process that starts those of its tasks.
+            stat = Path(f"/proc/{os.getppid()}/stat").read_text()
+            os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return reached
+
+
+def kill_driver(marks: Path) -> None:
+    """End a program of ours with its JVM."""
+    for process in json.loads((marks / "driver").read_text()):
+        os.kill(process, signal.SIGKILL)
+
+
+def kill_broker(marks: Path) -> None:
+    """End the broker that runs now."""
+    os.kill(int((marks / "broker").read_text()), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def restarted_broker(folder: Path, marks: Path) -> Iterator[Place]:
+    """A Warren that is started again when it is killed; `marks/broker` is its process."""
+    port, management = free_port(), free_port()
+    (folder / "warren.conf").write_text(f"listeners.tcp.default = 127.0.0.1:{port}\n")
+    arguments = ("--config", "warren.conf", "--data-dir", "data", "--management-port", str(management))
+    is_over = threading.Event()
+    running: list[Warren] = []
+
+    def start() -> Warren:
+        broker = start_warren(folder, port, *arguments)
+        (marks / "broker").write_text(str(broker.process.pid))
+        running[:] = [broker]
+        return broker
+
+    def watch(broker: Warren) -> None:
+        while True:
+            broker.process.wait()
+            if is_over.is_set():
+                return
+            broker = start()
+
+    thread = threading.Thread(target=watch, args=(start(),))
+    thread.start()
+    try:
+        yield Place(port, management)
+    finally:
+        is_over.set()
+        stop(running[0].process)
+        thread.join()
+
+
+@contextlib.contextmanager
+def started(program: str, folder: Path, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
+    """One of our programs, whose output goes to `query.log`; what is no text is handed over as JSON."""
+    told = [one if isinstance(one, str) else json.dumps(one) for one in arguments]
+    command = [sys.executable, str(Path(__file__).with_name(program)), *told]
+    paths = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "SPARK_HOME": str(spark_home(folder))}
+    with (folder / "query.log").open("ab") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, env={**os.environ, **paths, "SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def run(program: str, folder: Path, *arguments: object) -> int:
+    """How one of our programs ended."""
+    with started(program, folder, *arguments) as process:
+        return process.wait(RUN_S_MAX)
+
+
+def spark_home(folder: Path) -> Path:
+    """Spark's own folder under another name: executors leave their files in it."""
+    home = folder / "spark"
+    if not home.exists():
+        home.mkdir()
+        for name in ("bin", "jars"):
+            (home / name).symlink_to(Path(pyspark.__file__).with_name(name))
+    return home
+
+
+def wait_until(what: Callable[[], bool], told: str) -> None:
+    """Look until it is so."""
+    deadline = time.monotonic() + RUN_S_MAX
+    while not what():
+        assert time.monotonic() < deadline, f"still not so: {told}"
+        time.sleep(0.02)
+
+
+def counted(bodies: Sequence[bytes]) -> tuple[int, int]:
+    """How many there are, and how many that differ."""
+    return len(bodies), len(set(bodies))
