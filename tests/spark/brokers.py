@@ -1,13 +1,21 @@
 """A broker that Spark reads, and what is in it."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark_warren.amqp import CHANNEL, connect
+from pyspark_warren.choosing import choose
 from pyspark_warren.encoding import Encoder
+from pyspark_warren.filters import EVERYTHING
+from pyspark_warren.http import Management
 from pyspark_warren.options import Broker, read_options
+from pyspark_warren.partitions import BrowsePart
 from pyspark_warren.publishing import Publisher
+from pyspark_warren.schema import COLUMNS
+from pyspark_warren.stream_source import StreamSource
 from warren.client.link import Link
 from warren.wire.methods import QueueDeclare, QueueDeclareOk, QueueDelete, QueueDeleteOk
 
@@ -51,6 +59,11 @@ class Place:
             declare = QueueDeclare(queue=queue, durable=True, arguments=arguments or {})
             link.call(CHANNEL, declare, QueueDeclareOk)
 
+    def put(self, path: str, body: dict[str, Any]) -> None:
+        """Make or change something over the HTTP API."""
+        kind = {"Content-Type": "application/json"}
+        Management(self.broker)._ask_once("PUT", path, json.dumps(body).encode(), kind).read()
+
     def count(self, queue: str) -> int:
         """How many messages are ready."""
         with self.link() as link:
@@ -70,3 +83,14 @@ class Place:
             batch = pa.record_batch({"body": pa.array(bodies, pa.binary())})
             publisher.publish(encoder.encode(batch, ("", queue), None))
             publisher.finish()
+
+
+def rows_of(place: Place, queue: str) -> list[dict[str, Any]]:
+    """All that is in a queue or a stream of a Warren, which stays there."""
+    options = read_options(place.options | {"queue": queue})
+    choice = choose(options, is_streaming=False)
+    is_stream = choice.mode == "stream"
+    parts = StreamSource(options, choice).batch(EVERYTHING) if is_stream else [BrowsePart(queue)]
+    return [
+        row for part in parts for batch in part.read(options, tuple(COLUMNS)) for row in batch.to_pylist()
+    ]
