@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.spark.brokers import STREAM, Place
 
-from pyspark_warren.http import Management
 from pyspark_warren.pipelines.archive import Progress, archive
 from pyspark_warren.pipelines.reading import place_of as table_at
 from pyspark_warren.pipelines.reading import read
@@ -111,15 +110,14 @@ def test_the_firehose_is_archived_while_the_virtual_host_is_traced(
 ) -> None:
     with pytest.raises(ValueError, match="`warren trace on`"):
         run(spark, warren, tmp_path / "lake", firehose=True)
-    management = Management(warren.broker)
-    ask(management, {"tracing": True})
+    warren.put("/api/vhosts/%2F", {"tracing": True})
     try:
         run(spark, warren, tmp_path / "lake", firehose=True)
         warren.declare("traced")
         warren.publish("traced", numbered(0, 10))
         run(spark, warren, tmp_path / "lake", firehose=True)
     finally:
-        ask(management, {"tracing": False})
+        warren.put("/api/vhosts/%2F", {"tracing": False})
     found = rows(tmp_path / "lake")
     published = [row["body"] for row in found if row["routing_key"] == "publish."]
     assert published == numbered(0, 10)
@@ -183,11 +181,6 @@ def test_a_folder_of_something_else_is_no_lake(spark: SparkSession, warren: Plac
         run(spark, warren, tmp_path, queue="any-lake")
     with pytest.raises(ValueError, match="a folder that the driver and all executors see"):
         run(spark, warren, "s3://bucket/lake", queue="any-lake")  # type: ignore[arg-type]
-
-
-def ask(management: Management, body: dict[str, Any]) -> None:
-    """Change the default virtual host."""
-    management._ask_once("PUT", "/api/vhosts/%2F", json.dumps(body).encode(), {}).read()
 
 
 def test_the_commands_do_the_same(spark: SparkSession, warren: Place, tmp_path: Path) -> None:

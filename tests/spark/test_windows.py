@@ -1,59 +1,162 @@
-"""Every row arrives once, wherever between two commits a query is killed."""
+"""What arrives when a query is killed between two commits: each row once, or twice where that is said."""
 
-import json
-import os
 import signal
-import subprocess
-import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.spark.brokers import STREAM, Place
-
-from pyspark_warren.options import read_options
-from pyspark_warren.partitions import BrowsePart
-
-ROOT = Path(__file__).resolve().parents[2]
-ROWS = 3_000
-RUN_S_MAX = 280
-
-
-def run(place: Place, folder: Path, window: str) -> int:
-    """Run the query in a process of its own; how that ended."""
-    command = [
-        sys.executable, str(Path(__file__).with_name("killed.py")), json.dumps(place.options),
-        str(folder / "checkpoint"), str(folder / "mark"), window,
-    ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    with (folder / "query.log").open("ab") as log:
-        return subprocess.run(
-            command, cwd=folder, env=environment, stdout=log, stderr=log, timeout=RUN_S_MAX
-        ).returncode
-
-
-def arrived(place: Place) -> list[bytes]:
-    """The bodies that wait in `out`."""
-    options = read_options(place.options | {"queue": "out", "mode": "browse"})
-    return [row["body"] for batch in BrowsePart("out").read(options, ("body",)) for row in batch.to_pylist()]
-
-
-@pytest.mark.parametrize(
-    ("kind", "window"),
-    [("stream", "staged"), ("stream", "decided"), ("stream", "committed"), ("classic", "committed")],
+from tests.spark.brokers import STREAM, Place, rows_of
+from tests.spark.killed import BATCH_ROWS
+from tests.spark.killing import (
+    RUN_S_MAX,
+    counted,
+    kill_broker,
+    kill_driver,
+    restarted_broker,
+    run,
+    started,
+    wait_until,
 )
-def test_a_query_that_is_killed_in_a_window_publishes_each_row_once(
-    warren: Place, tmp_path: Path, kind: str, window: str
+
+from pyspark_warren.amqp import CHANNEL
+from pyspark_warren.http import Management, path
+from warren.wire.methods import QueueBind, QueueBindOk
+
+# Up to five times Spark is started: seconds for each, and a minute and more beside other work.
+WINDOWS_S_MAX = 1_500
+BATCHES = 8
+# Of a batch in the middle of its commit: no whole number of the slices in which a broker publishes.
+PART = 300
+PATIENT = {"retries": "30"}
+# Where the driver is killed, and how many batches are committed then.
+DRIVER = {"staged:1": 1, "decided:2": 2, "committed:3": 4}
+# In the last run nobody ends the query.
+OTHERS = {"staged:5": "worker", "staged:6": "executor"}
+
+
+class Full:
+    """The queue `out` takes so many messages, and makes a commit wait in the middle of a batch."""
+
+    def __init__(self, place: Place, batches: int) -> None:
+        self._management = Management(place.broker)
+        self._place = place
+        self.rows = batches * BATCH_ROWS + PART
+        limit = {"max-length": self.rows, "overflow": "reject-publish"}
+        place.put(path("policies", "/", "full"), {"pattern": "^out$", "definition": limit})
+
+    def wait(self) -> None:
+        """Return when a commit waits, and `out` has what it takes."""
+        wait_until(lambda: self._published() == [PART], f"{PART} rows of a batch are published")
+        assert self._place.count("out") == self.rows
+
+    def end(self) -> None:
+        """Let everything in."""
+        self._management.delete(path("policies", "/", "full"), {})
+
+    def _published(self) -> list[int]:
+        return [one["published"] for one in self._management.get(path("warren", "staged"))]
+
+
+def declare(place: Place) -> None:
+    """What goes to `sent` is in a queue and in a stream."""
+    place.declare("out")
+    place.declare("out-stream", STREAM)
+    place.put(path("exchanges", "/", "sent"), {"type": "fanout", "durable": True})
+    with place.link() as link:
+        for queue in ("out", "out-stream"):
+            link.call(CHANNEL, QueueBind(queue=queue, exchange="sent"), QueueBindOk)
+
+
+def arrived(place: Place, queue: str) -> list[bytes]:
+    """The bodies that are there."""
+    return [row["body"] for row in rows_of(place, queue)]
+
+
+def kill_in_a_commit(place: Place, folder: Path, arguments: tuple[Any, ...], batch: int) -> int:
+    """Kill the broker when it has published a part of `batch`; with no other windows, the driver before."""
+    full, marks = Full(place, batch), folder / "marks"
+    with started("killed.py", folder, *arguments) as process:
+        full.wait()
+        if not arguments[-1]:
+            kill_driver(marks)
+        before = (marks / "broker").read_text()
+        kill_broker(marks)
+        wait_until(lambda: (marks / "broker").read_text() != before, "the broker is back")
+        # What is in the log is there again, and nothing comes of the batch but what is due.
+        full.wait()
+        full.end()
+        return process.wait(RUN_S_MAX)
+
+
+@pytest.mark.timeout(WINDOWS_S_MAX)
+@pytest.mark.parametrize(
+    ("source", "windows"), [("stream", DRIVER), ("leases", {"committed:3": 4})], ids=["stream", "leases"]
+)
+def test_each_row_is_published_once_whoever_is_killed_in_a_window(
+    tmp_path: Path, source: str, windows: dict[str, int]
 ) -> None:
-    sent = [b"%d" % number for number in range(ROWS)]
-    warren.declare("events", STREAM if kind == "stream" else {})
-    warren.declare("out")
-    warren.publish("events", sent)
-    log = tmp_path / "query.log"
-    assert run(warren, tmp_path, window) == -signal.SIGKILL, log.read_text()
-    assert (tmp_path / "mark").exists()
-    before = len(arrived(warren))
-    assert before == (2_000 if window == "committed" else 1_000)
-    assert run(warren, tmp_path, window) == 0, log.read_text()
-    found = arrived(warren)
-    assert len(found) == ROWS
-    assert sorted(found) == sorted(sent)
+    marks, log = tmp_path / "marks", tmp_path / "query.log"
+    marks.mkdir()
+    sent = [b"%d" % number for number in range(BATCHES * BATCH_ROWS)]
+    with restarted_broker(tmp_path, marks) as place:
+        declare(place)
+        place.declare("events", STREAM if source == "stream" else {})
+        place.publish("events", sent)
+        read = place.options | PATIENT | {"minPartitions": "2"}
+        write = place.options | PATIENT | {"exchange": "sent", "txn": "staged"}
+        told = (read, write, str(tmp_path / "checkpoint"), str(marks))
+
+        def check(rows: int, where: str) -> None:
+            for queue in ("out", "out-stream"):
+                found = arrived(place, queue)
+                assert counted(found) == (rows, rows), f"rows in {queue}, and those that differ, at {where}"
+
+        for window, batches in windows.items():
+            assert run("killed.py", tmp_path, *told, {window: "driver"}) == -signal.SIGKILL, log.read_text()
+            assert (marks / window).exists(), window
+            check(batches * BATCH_ROWS, window)
+        if source == "stream":
+            assert kill_in_a_commit(place, tmp_path, (*told, {}), 4) == -signal.SIGKILL
+            # It is decided: the broker needs nobody to publish the rest.
+            wait_until(lambda: place.count("out") == 5 * BATCH_ROWS, "the rest of the batch is published")
+            check(5 * BATCH_ROWS, "in a commit, without a driver")
+        assert kill_in_a_commit(place, tmp_path, (*told, OTHERS), 7) == 0, log.read_text()
+        for window in OTHERS:
+            assert (marks / window).exists(), window
+        check(len(sent), "the end")
+        assert set(arrived(place, "out")) == set(sent)
+        if source == "leases":
+            assert place.count("events") == 0
+
+
+@pytest.mark.timeout(WINDOWS_S_MAX)
+def test_over_plain_amqp_what_was_not_acknowledged_comes_again_and_nothing_is_lost(tmp_path: Path) -> None:
+    marks, log = tmp_path / "marks", tmp_path / "query.log"
+    marks.mkdir()
+    sent = [b"%d" % number for number in range(6 * BATCH_ROWS)]
+    with restarted_broker(tmp_path, marks) as place:
+        for queue in ("events", "out"):
+            place.declare(queue)
+        place.publish("events", sent)
+        read = place.options | PATIENT | {"mode": "classic", "minPartitions": "2"}
+        write = place.options | PATIENT | {"queue": "out", "txn": "dedupe"}
+        told = ("killed.py", tmp_path, read, write, str(tmp_path / "checkpoint"), str(marks))
+        windows = {"staged:1": "worker", "committed:2": "broker", "committed:4": "driver"}
+        assert run(*told, windows) == -signal.SIGKILL, log.read_text()
+        assert run(*told, {}) == 0, log.read_text()
+        for window in windows:
+            assert (marks / window).exists(), window
+        found = rows_of(place, "out")
+        assert place.count("events") == 0
+    # A task says of its rows what it has said before. What comes again from the queue is of another batch.
+    names = Counter(dict(row["headers"])["x-spark-txn"] for row in found)
+    again = {name.rpartition(":")[0] for name, count in names.items() if count == 2}
+    task = sum(names.values()) - len(names)
+    assert [name.split(":")[1] for name in again] == ["1"], names
+    assert 0 < task <= BATCH_ROWS
+    # Not acknowledged was one batch when the connection broke, and one when the driver was killed.
+    bodies = [row["body"] for row in found]
+    expected = (len(sent) + task + 2 * BATCH_ROWS, len(sent))
+    assert counted(bodies) == expected, "rows that were published, and those that differ"
+    assert set(bodies) == set(sent)
