@@ -1,4 +1,4 @@
-"""Compiles every module that has a `.pxd` beside it: nothing to list, nothing to forget."""
+"""Compiles every module that has a `.pxd` beside it, and those in C: nothing to list, nothing to forget."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 SOURCE = Path("src")
+ARGUMENTS = ["-O3", "-g0", "-fno-strict-aliasing", "-Wno-unreachable-code"]
 DIRECTIVES = {
     "language_level": 3,
     "annotation_typing": False,  # the .pxd says what the C types are; annotations are for mypy
@@ -19,13 +20,25 @@ def modules() -> list[Extension]:
     headers = sorted(SOURCE.rglob("*.pxd"))
     return [
         Extension(
-            ".".join(header.with_suffix("").relative_to(SOURCE).parts),
+            _name(header),
             [str(header.with_suffix(".py"))],
-            extra_compile_args=["-O3", "-g0", "-fno-strict-aliasing", "-Wno-unreachable-code"],
+            extra_compile_args=ARGUMENTS,
         )
         for header in headers
         if header.stem != "__init__"
     ]
+
+
+def modules_in_c() -> list[Extension]:
+    """One extension for each `.c` under src/."""
+    return [
+        Extension(_name(source), [str(source)], extra_compile_args=ARGUMENTS)
+        for source in sorted(SOURCE.rglob("*.c"))
+    ]
+
+
+def _name(source: Path) -> str:
+    return ".".join(source.with_suffix("").relative_to(SOURCE).parts)
 
 
 def extensions() -> list[Extension]:
@@ -42,7 +55,7 @@ def extensions() -> list[Extension]:
         nthreads=os.cpu_count() or 1,
         quiet=True,
     )
-    return compiled
+    return compiled + modules_in_c()
 
 
 # One C compiler for each processor: a cold build takes as long as its largest module.

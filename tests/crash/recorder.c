@@ -13,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -174,6 +175,24 @@ ssize_t pwrite64(int file, const void *octets, size_t size, off_t at) {
 }
 
 ssize_t pwrite(int file, const void *octets, size_t size, off_t at) { return pwrite64(file, octets, size, at); }
+
+ssize_t pwritev64(int file, const struct iovec *pieces, int count, off_t at) {
+    size_t size = 0, done = 0;
+    for (int place = 0; place < count; place++) size += pieces[place].iov_len;
+    char *octets = malloc(size);
+    if (!octets) _exit(97);
+    for (int place = 0; place < count; done += pieces[place++].iov_len)
+        memcpy(octets + done, pieces[place].iov_base, pieces[place].iov_len);
+    ssize_t written = pwrite64(file, octets, size, at);
+    int error = errno;
+    free(octets);
+    errno = error;
+    return written;
+}
+
+ssize_t pwritev(int file, const struct iovec *pieces, int count, off_t at) {
+    return pwritev64(file, pieces, count, at);
+}
 
 ssize_t write(int file, const void *octets, size_t size) {
     REAL(ssize_t, "write", int, const void *, size_t);

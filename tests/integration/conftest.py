@@ -1,9 +1,11 @@
-"""A broker with a data directory of its own for all tests of a module, and guest who asks it over HTTP."""
+"""What many tests share: a broker with a data directory, guest who asks it over HTTP, a disk that fails."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.integration.api import Client
+from tests.integration.faults import Faults, NoCompiler
 from tests.integration.process import Broker, broker
 
 
@@ -18,3 +20,12 @@ def client(node: Broker) -> Iterator[Client]:
     client = Client(node)
     yield client
     client.close()
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> Faults:
+    """The disk's, in brokers that are started with its environment."""
+    try:
+        return Faults(tmp_path)
+    except NoCompiler as missing:
+        pytest.skip(str(missing))

@@ -5,9 +5,10 @@
  *
  *     call what number path [at]
  *
- * call    fdatasync, fsync, read (pread), write (pwrite), open (open, openat), rename
+ * call    fdatasync, fsync, read (pread), write (pwrite, pwritev), open (open, openat), rename
  * what    errno: the call fails with `number`; delay: it takes `number` ms longer; short: `number` octets are
- *         written, and the call after that fails with EIO
+ *         written, and the call after that fails with EIO; hang: it waits while somebody has the file of the
+ *         rules locked (flock)
  * path    what the name of the file begins with
  * at      an octet of the file: only what reads or writes this octet is meant
  */
@@ -21,7 +22,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,6 +89,11 @@ static int obey(struct rule rule)
         struct timespec pause = {rule.number / 1000, rule.number % 1000 * 1000000};
         nanosleep(&pause, NULL);
     }
+    if (!strcmp(rule.what, "hang")) {
+        long file = syscall(SYS_openat, AT_FDCWD, getenv("WARREN_TEST_FAULTS"), O_RDONLY | O_CLOEXEC);
+        flock((int)file, LOCK_SH);
+        syscall(SYS_close, file);
+    }
     return 0;
 }
 
@@ -120,6 +128,28 @@ ssize_t pwrite64(int file, const void *octets, size_t size, off64_t at)
 ssize_t pwrite(int file, const void *octets, size_t size, off_t at)
 {
     return pwrite64(file, octets, size, at);
+}
+
+ssize_t pwritev64(int file, const struct iovec *pieces, int count, off64_t at)
+{
+    size_t size = 0, done = 0;
+    for (int place = 0; place < count; place++)
+        size += pieces[place].iov_len;
+    char *octets = malloc(size);
+    if (!octets)
+        abort();
+    for (int place = 0; place < count; done += pieces[place++].iov_len)
+        memcpy(octets + done, pieces[place].iov_base, pieces[place].iov_len);
+    ssize_t written = pwrite64(file, octets, size, at);
+    int error = errno;
+    free(octets);
+    errno = error;
+    return written;
+}
+
+ssize_t pwritev(int file, const struct iovec *pieces, int count, off_t at)
+{
+    return pwritev64(file, pieces, count, at);
 }
 
 ssize_t pread64(int file, void *octets, size_t size, off64_t at)

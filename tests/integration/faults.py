@@ -1,8 +1,11 @@
 """A disk that fails on demand: faults.c, built here and loaded into the process of a broker."""
 
+import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("faults.c")
@@ -27,6 +30,13 @@ class Faults:
         self._rules = folder / "faults"
         self._rules.write_text("")
         self.environment = {"LD_PRELOAD": str(library), "WARREN_TEST_FAULTS": str(self._rules)}
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Meanwhile, what hangs by the rules of now does not come back."""
+        with self._rules.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def set(self, *rules: str) -> None:
         """From the next call on, obey `rules` (see faults.c) and no others."""

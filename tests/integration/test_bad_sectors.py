@@ -17,14 +17,13 @@ from tests.integration.test_supervision import (
     config,
     confirming,
     end,
-    faults,
     folder,
     metrics,
     started,
     until_logged,
 )
 
-__all__ = ["config", "faults"]
+__all__ = ["config"]
 
 FIRST = "00000001.segment"
 # More than a sector, so that one of them lies in the middle of a message.

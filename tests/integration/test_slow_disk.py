@@ -1,16 +1,17 @@
 """A broker whose disk does not answer for a while: memory is bounded, and who does not publish is served."""
 
-import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pika
 import pytest
+from pika import BlockingConnection
 from tests.integration.api import get, states
+from tests.integration.faults import Faults
 from tests.integration.process import Broker, broker
 
 from warren.limits import STORE_PENDING_SIZE_MAX
@@ -19,35 +20,6 @@ PERSISTENT = pika.BasicProperties(delivery_mode=2)
 BODY = bytes(1_000_000)
 COUNT = 150
 WAIT_S_MAX = 30
-# Imported by every Python that finds it: no sync of messages ends while somebody has the lock.
-SLOW = """
-import fcntl, os
-
-sync = os.fdatasync
-
-def slow_sync(file):
-    if "/vhosts/" in os.readlink(f"/proc/self/fd/{file}"):
-        with open(os.environ["TEST_DISK_LOCK"]) as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH)
-    sync(file)
-
-os.fdatasync = slow_sync
-"""
-
-
-class Disk:
-    """Hangs while it is held."""
-
-    def __init__(self, folder: Path) -> None:
-        self.lock = folder / "lock"
-        self.lock.touch()
-        self._file = self.lock.open()
-
-    def hang(self) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-
-    def go_on(self) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 class Publisher(threading.Thread):
@@ -60,7 +32,7 @@ class Publisher(threading.Thread):
         self.told: list[object] = []
 
     def run(self) -> None:
-        connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", self._port))
+        connection = BlockingConnection(pika.ConnectionParameters("127.0.0.1", self._port))
         connection.add_on_connection_blocked_callback(lambda *told: self.told.append(told))
         channel = connection.channel()
         for _ in range(COUNT):
@@ -70,23 +42,22 @@ class Publisher(threading.Thread):
 
 
 @contextmanager
-def hanging(tmp_path: Path) -> Iterator[tuple[Broker, Disk, pika.BlockingConnection]]:
-    """A broker whose disk hangs; 10 messages wait in the queue "done", and are safe."""
-    (tmp_path / "sitecustomize.py").write_text(SLOW)
-    disk = Disk(tmp_path)
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+def hanging(
+    tmp_path: Path, faults: Faults
+) -> Iterator[tuple[Broker, Callable[[], None], BlockingConnection]]:
+    """A broker whose disk hangs until it is told to go on; 10 messages in the queue "done" are safe."""
     data = str(tmp_path / "data")
-    with broker("--data-dir", data, PYTHONPATH=path, TEST_DISK_LOCK=str(disk.lock)) as node:
-        connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+    with broker("--data-dir", data, **faults.environment) as node, ExitStack() as held:
+        connection = BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
         channel = connection.channel()
         channel.confirm_delivery()
         for name in ("done", "work"):
             channel.queue_declare(name, durable=True)
         for number in range(10):
             channel.basic_publish("", "done", str(number).encode(), PERSISTENT)
-        disk.hang()
-        yield node, disk, connection
-        disk.go_on()
+        faults.set(f"fdatasync hang 0 {data}/vhosts/")
+        held.enter_context(faults.held())
+        yield node, held.close, connection
 
 
 def memory(node: Broker) -> int:
@@ -94,7 +65,7 @@ def memory(node: Broker) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def wait_for_flow(node: Broker, connection: pika.BlockingConnection) -> None:
+def wait_for_flow(node: Broker, connection: BlockingConnection) -> None:
     """Until some connection waits for the disk."""
     for _ in range(WAIT_S_MAX * 20):
         if "flow" in states(node):
@@ -103,7 +74,7 @@ def wait_for_flow(node: Broker, connection: pika.BlockingConnection) -> None:
     raise AssertionError(states(node))
 
 
-def wait_for_rest(node: Broker, publisher: Publisher, connection: pika.BlockingConnection) -> None:
+def wait_for_rest(node: Broker, publisher: Publisher, connection: BlockingConnection) -> None:
     """Until what the publisher sent does not get more any more."""
     before = -1
     while publisher.sent > before:
@@ -112,8 +83,8 @@ def wait_for_rest(node: Broker, publisher: Publisher, connection: pika.BlockingC
 
 
 @pytest.mark.timeout(120)
-def test_memory_is_bounded_and_others_are_served_while_the_disk_hangs(tmp_path: Path) -> None:
-    with hanging(tmp_path) as (node, disk, connection):
+def test_memory_is_bounded_and_others_are_served_while_the_disk_hangs(tmp_path: Path, faults: Faults) -> None:
+    with hanging(tmp_path, faults) as (node, go_on, connection):
         before = memory(node)
         publisher = Publisher(node.port)
         publisher.start()
@@ -135,7 +106,7 @@ def test_memory_is_bounded_and_others_are_served_while_the_disk_hangs(tmp_path: 
         assert channel.queue_declare("", exclusive=True).method.queue
         assert json.loads(get(node, "/api/health/checks/alarms")[1]) == {"status": "ok"}
 
-        disk.go_on()
+        go_on()
         publisher.join(WAIT_S_MAX)
         assert not publisher.is_alive()
         assert publisher.told == [], "of the disk nobody is told"
@@ -143,15 +114,15 @@ def test_memory_is_bounded_and_others_are_served_while_the_disk_hangs(tmp_path: 
         connection.close()
 
 
-def test_confirms_come_when_the_disk_goes_on_and_not_before(tmp_path: Path) -> None:
-    with hanging(tmp_path) as (node, disk, connection):
+def test_confirms_come_when_the_disk_goes_on_and_not_before(tmp_path: Path, faults: Faults) -> None:
+    with hanging(tmp_path, faults) as (node, go_on, connection):
         publisher = Publisher(node.port)
         publisher.start()
         wait_for_flow(node, connection)
         confirmed: list[int] = []
 
         def publish_safely() -> None:
-            own = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+            own = BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
             channel = own.channel()
             channel.confirm_delivery()
             channel.basic_publish("", "work", b"safe", PERSISTENT)
@@ -162,7 +133,7 @@ def test_confirms_come_when_the_disk_goes_on_and_not_before(tmp_path: Path) -> N
         other.start()
         other.join(1)
         assert confirmed == []
-        disk.go_on()
+        go_on()
         other.join(WAIT_S_MAX)
         publisher.join(WAIT_S_MAX)
         assert confirmed == [1]

@@ -15,7 +15,7 @@ import pika
 import pytest
 from google_crc32c import value as checksum
 from pika.adapters.blocking_connection import BlockingChannel
-from tests.integration.faults import Faults, NoCompiler
+from tests.integration.faults import Faults
 from tests.integration.process import Broker, broker, refusal
 from tests.integration.test_durability import taken
 from tests.integration.test_serve import connect, get
@@ -46,15 +46,6 @@ def config(tmp_path: Path) -> Path:
     path = tmp_path / "warren.conf"
     path.write_text(f"load_definitions = {tmp_path / 'definitions.json'}\n")
     return path
-
-
-@pytest.fixture
-def faults(tmp_path: Path) -> Faults:
-    """The disk's."""
-    try:
-        return Faults(tmp_path)
-    except NoCompiler as missing:
-        pytest.skip(str(missing))
 
 
 @contextmanager

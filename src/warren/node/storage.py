@@ -33,6 +33,7 @@ from warren.runtime.randomness import random_octets
 from warren.runtime.supervisor import contain
 from warren.runtime.timers import Periodic
 from warren.runtime.worker import Worker
+from warren.runtime.writer import IS_AVAILABLE, Writer
 from warren.session.domain import Domain
 from warren.store.disk import Disk
 from warren.store.message_store import MessageStore, StorePort
@@ -120,7 +121,8 @@ class Storage:
         self._loop = asyncio.get_running_loop()
         # One thread for all, as they share the device: while one syncs, the others gather. What is written
         # without a sync is no confirm's affair, may be much, and has another.
-        self._writer = Worker("warren-disk")
+        self._worker = Worker("warren-disk")
+        self._writer = Writer("warren-sync", self._loop) if IS_AVAILABLE else None
         self._spiller = Worker("warren-spill")
         self._open: dict[str, Keeping] = {}
         self._tending = Periodic(self._loop, _TEND_S, self._tend)
@@ -156,7 +158,7 @@ class Storage:
         for folder in (self.path, path, path / _STAGED):
             make_folder(folder)
         port = _LoopPort(self._loop, name, failed, _NO_CONFIRMS)
-        disk = DirectoryDisk(path, self._loop, self._writer, guard=port.guard)
+        disk = self._disk(path, port)
         started = time.monotonic()
         world = OpeningWorld(
             random_octets=random_octets,
@@ -187,11 +189,15 @@ class Storage:
             seconds=seconds,
         )
 
+    def _disk(self, path: Path, port: "_LoopPort") -> DirectoryDisk:
+        """The directory `path`, of which all that is written is synced."""
+        return DirectoryDisk(path, self._loop, self._worker, writer=self._writer, guard=port.guard)
+
     def _streams(self, name: str, port: "_LoopPort") -> "tuple[list[SegmentError], _Shelf[StreamStore]]":
         """The streams of `name`, and what of them is damaged."""
         path = self.path_of(name) / _STREAMS
         path.mkdir(exist_ok=True)
-        disk = DirectoryDisk(path, self._loop, self._writer, guard=port.guard)
+        disk = self._disk(path, port)
         try:
             opened = _opened_streams(name, disk, port, self._numbers(name, is_stream=True))
         except BaseException:
@@ -278,7 +284,9 @@ class Storage:
         """Write what is pending, and let go of everything."""
         self._tending.stop()
         await asyncio.gather(*map(self._close, list(self._open)))
-        self._writer.close()
+        self._worker.close()
+        if self._writer is not None:
+            self._writer.close()
         self._spiller.close()
 
     async def _close(self, name: str) -> None:

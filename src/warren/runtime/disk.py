@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from warren.runtime.worker import Worker
+from warren.runtime.writer import Piece, Writer
 from warren.store.disk import Create, Delete, Done, Rename, Step, Sync, SyncDirectory, Write
 
 logger = logging.getLogger("warren.disk")
@@ -24,7 +25,7 @@ _OPEN_FILES_MAX = 8
 
 
 class DirectoryDisk:
-    """A directory that is there; `worker` does the jobs, one at a time.
+    """A directory that is there; `worker` does the jobs, one at a time, or `writer` those that it can.
 
     `guard` is whoever calls back in the loop, and is responsible for what comes of it. Nothing is synced if
     not `is_synced`: no start reads it.
@@ -36,11 +37,16 @@ class DirectoryDisk:
         loop: asyncio.AbstractEventLoop,
         worker: Worker,
         *,
+        writer: Writer | None = None,
         guard: Callable[[Callable[[], None]], None] = lambda action: action(),
         is_synced: bool = True,
     ) -> None:
         self._loop = loop
         self._worker = worker
+        self._writer = writer
+        # Called when what the writer has of this directory is written.
+        self._is_writing = False
+        self._on_written: Callable[[], None] | None = None
         self._guard = guard
         self._is_synced = is_synced
         self._files: dict[str, int] = {}
@@ -59,7 +65,10 @@ class DirectoryDisk:
             finally:
                 self._loop.call_soon_threadsafe(closed.set_result, None)
 
-        self._worker.do(close)
+        if self._is_writing:
+            self._on_written = partial(self._worker.do, close)
+        else:
+            self._worker.do(close)
         await closed
 
     def close(self) -> None:
@@ -97,8 +106,17 @@ class DirectoryDisk:
                 raise
 
     def submit(self, steps: Sequence[Step], done: Done) -> None:
-        """Do `steps` in order in the thread, then call `done` in the loop."""
-        self._worker.do(partial(self._perform_and_tell, steps, done))
+        """Do `steps` in order in a thread, then call `done` in the loop."""
+        match steps:
+            # No job is under way, so the thread of the jobs leaves these files alone.
+            case [Write(name, at, list(chunks)), Sync(synced)] if (
+                self._writer is not None and name == synced and name in self._files
+            ):
+                self._is_writing = True
+                done = partial(self._written, name, done)
+                self._writer.write(Piece(self._files[name], at, chunks, self._is_synced, done))
+            case _:
+                self._worker.do(partial(self._perform_and_tell, steps, done))
 
     def doubt(self) -> None:
         """Have files read from the device from here on.
@@ -126,6 +144,14 @@ class DirectoryDisk:
             logger.exception("unexpected %s in a job of the disk", name)
             error = OSError(errno.EIO, f"unexpected {name}: {unexpected}")
         self._loop.call_soon_threadsafe(self._guard, partial(done, error))
+
+    def _written(self, name: str, done: Done, number: int) -> None:
+        """The writer is done with a job, which failed with the errno `number` if that is not 0."""
+        self._is_writing = False
+        error = OSError(number, os.strerror(number), name) if number else None
+        self._guard(partial(done, error))
+        if self._on_written is not None:
+            self._on_written()
 
     def _do(self, step: Step) -> None:
         match step:
