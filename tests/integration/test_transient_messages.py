@@ -17,7 +17,6 @@ from tests.integration.test_supervision import (
     config,
     confirming,
     connect,
-    faults,
     folder,
     metrics,
     started,
@@ -26,7 +25,7 @@ from tests.integration.test_supervision import (
 
 from warren.limits import QUEUE_MEMORY_MAX, STORE_PENDING_SIZE_MAX
 
-__all__ = ["config", "faults"]
+__all__ = ["config"]
 
 TRANSIENT = pika.BasicProperties(delivery_mode=1)
 BODY_SIZE = 100_000
