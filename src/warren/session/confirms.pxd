@@ -15,6 +15,8 @@ cdef class Confirms(Confirmation):
     cdef uint64_t _answered
     cdef bint _is_waiting
     cdef bint _is_closed
+    cdef uint64_t _run_first
+    cdef uint64_t _run_end
     cdef dict _due
     cdef uint64_t _first_due
     cdef set _ahead
@@ -23,6 +25,8 @@ cdef class Confirms(Confirmation):
     cpdef uint64_t next(self) except 0
     @cython.locals(sequence=uint64_t, due=cython.int)
     cpdef done(self, uint64_t first, uint64_t last)
+    @cython.locals(sequence=uint64_t)
+    cdef _end_run(self)
     cpdef flush(self)
     cpdef flush_before(self, uint64_t sequence)
     cdef _flush_to(self, uint64_t last)

@@ -2,6 +2,11 @@
 
 Everything up to `_answered` was answered. What is settled since waits for `flush`, once per turn, which sends
 one frame for each run of equal answers. RabbitMQ marks its nacks with multiple and requeue; so do we.
+
+Most numbers are due to one store, which settles them in the order in which they came: these are a run, of
+which two numbers are kept. Whatever does not fit in is counted number by number.
+
+    answered │ settled │ run: one answer is due for each │ others, counted in `_due` │ last
 """
 
 from itertools import groupby
@@ -32,6 +37,8 @@ class Confirms(Confirmation):
         "_is_waiting",
         "_outbox",
         "_refused",
+        "_run_end",
+        "_run_first",
         "_totals",
         "last",
     )
@@ -50,7 +57,10 @@ class Confirms(Confirmation):
         # True while the outbox knows that there is something to answer.
         self._is_waiting = False
         self._is_closed = False
-        # Number -> answers that are due; and the lowest of the numbers, while there is one.
+        # One answer is due for each number from the first up to, not including, the end; others are higher.
+        self._run_first = 0
+        self._run_end = 0
+        # Number -> answers that are due; and the lowest of these numbers, while there is one.
         self._due: dict[int, int] = {}
         self._first_due = 0
         # Settled while a lower number was due, and answered already.
@@ -68,6 +78,16 @@ class Confirms(Confirmation):
     def expect(self, sequence: int) -> None:
         """One more answer is due for `sequence`, the latest or one for which some are due."""
         if not self._due:
+            if self._run_first == self._run_end:
+                self._run_first = sequence
+                self._run_end = sequence + 1
+                return
+            if sequence == self._run_end:
+                self._run_end = sequence + 1
+                return
+        if sequence < self._run_end:
+            self._end_run()
+        if not self._due:
             self._first_due = sequence
         self._due[sequence] = self._due.get(sequence, 0) + 1
 
@@ -75,13 +95,19 @@ class Confirms(Confirmation):
         """One of the answers due for each number from `first` to `last`: safe."""
         if not self._is_waiting:
             self._answer_later()
+        if first == self._run_first and last < self._run_end:
+            self._run_first = last + 1
+            return
+        if first < self._run_end:
+            self._end_run()
         for sequence in range(first, last + 1):
             due = self._due.pop(sequence) - 1
             if due:
                 self._due[sequence] = due
-            elif sequence > self._first_due:
+                continue
+            if sequence > self._first_due or self._run_first < self._run_end:
                 self._answer_ahead(sequence)
-            elif self._due:
+            if sequence == self._first_due and self._due:
                 self._pass_first_due()
 
     def refused(self, sequence: int) -> None:
@@ -109,7 +135,11 @@ class Confirms(Confirmation):
     def _flush_to(self, last: int) -> None:
         if self._is_closed:
             return
-        settled = min(self._first_due - 1, last) if self._due else last
+        settled = last
+        if self._run_first < self._run_end:
+            settled = min(self._run_first - 1, last)
+        elif self._due:
+            settled = min(self._first_due - 1, last)
         if settled <= self._answered:
             return
         if not self._refused and not self._ahead:
@@ -123,6 +153,14 @@ class Confirms(Confirmation):
         """Answer what is settled, for the last time: nothing may follow on a channel that ends."""
         self.flush()
         self._is_closed = True
+
+    def _end_run(self) -> None:
+        """Count what is due for the numbers of the run one by one."""
+        if self._run_first < self._run_end:
+            self._first_due = self._run_first
+        for sequence in range(self._run_first, self._run_end):
+            self._due[sequence] = 1
+        self._run_first = self._run_end = 0
 
     def _pass_first_due(self) -> None:
         """Find the next number that is due; each is looked at once."""

@@ -135,6 +135,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("publish"), st.integers(0, 2), st.booleans()),
         st.tuples(st.just("done"), st.integers(0, 9), st.booleans()),
+        st.tuples(st.just("all done"), st.integers(0, 9), st.just(False)),
         st.tuples(st.just("write"), st.just(0), st.just(False)),
     ),
     max_size=60,
@@ -160,6 +161,13 @@ def test_each_number_is_answered_exactly_once_and_rightly(steps: list[tuple[str,
                 refused.add(sequence)
             else:
                 answers.confirms.done(sequence, sequence)
+        elif step == "all done" and due:
+            first = last = due[value % len(due)]
+            while last + 1 in due:
+                last += 1
+            answers.confirms.done(first, last)
+            for sequence in range(first, last + 1):
+                due.remove(sequence)
         elif step == "write":
             answers.take()
             # What was never announced is answered when all before it is; everything else when it is settled.
