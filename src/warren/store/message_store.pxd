@@ -6,6 +6,7 @@ from warren.model.message cimport StoredMessage
 from warren.store.lane cimport Lane
 from warren.store.log cimport Log
 from warren.store.reader cimport Reader
+from warren.store.record cimport encode_reference
 from warren.store.segment cimport Segment, slot_of
 
 cdef int _SEGMENT_SHIFT

@@ -8,17 +8,18 @@ cdef Py_ssize_t _REFERENCE_SIZE
 cdef Py_ssize_t _GROUP_SIZE
 cdef Py_ssize_t _FIXED_SIZE
 cdef Py_ssize_t _COPIED_SIZE_MAX
-cdef object _pack_head
 cdef bytearray _FIXED
-cdef object _pack_reference
+cdef bytearray _HEAD
+cdef bytearray _REFERENCE
 
 @cython.locals(
     address=bytes, property_list=bytes, content=bytes, behind=bytes, fixed=bytearray, rest=bytes,
-    checksum=uint32_t,
+    checksum=uint32_t, head=bytearray, source='const unsigned char*',
 )
 cpdef encode_message(StoredMessage message, bytes references, uint32_t seed, list chunks)
 @cython.locals(parts=Py_ssize_t)
 cpdef Py_ssize_t message_record_size(StoredMessage message, bytes references)
+@cython.locals(octets=bytearray, source='const unsigned char*')
 cpdef bytes encode_reference(uint32_t queue, uint64_t position)
 @cython.locals(source='const unsigned char*', end=Py_ssize_t, checksum=uint32_t)
 cpdef Py_ssize_t is_intact(bytes octets, Py_ssize_t at, uint32_t seed) except -1

@@ -19,8 +19,6 @@ All integers are big-endian. A queue goes by the number that the metadata gave i
 position is the place of the message in its queue, with the priority level in the highest octet.
 """
 
-from struct import Struct
-
 from google_crc32c import extend
 
 from warren.limits import CONTENT_COPIED_MAX
@@ -52,11 +50,11 @@ MESSAGE_OVERHEAD = HEAD_SIZE + _FIXED_SIZE + REFERENCE_SIZE
 
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
-# Filled in, and copied into the record, for each MESSAGE: its kind, and what stands before its references.
+# Filled in, and copied, for each MESSAGE: its kind, and what stands before its references; size and checksum.
 _FIXED = bytearray((MESSAGE,)) + bytes(_FIXED_SIZE)
-# Size and checksum; a reference.
-_pack_head = Struct(">II").pack
-_pack_reference = Struct(">IQ").pack
+_HEAD = bytearray(KIND_AT)
+# The same for a reference.
+_REFERENCE = bytearray(REFERENCE_SIZE)
 
 
 def checksum_seed(segment: int, salt: bytes) -> int:
@@ -91,7 +89,11 @@ def encode_message(message: StoredMessage, references: bytes, seed: int, chunks:
     checksum: int = extend(seed, rest)
     if behind:
         checksum = extend(checksum, behind)
-    chunks.append(_pack_head(len(rest) - 1 + len(behind), checksum))
+    head = _HEAD
+    _put(head, 0, 4, len(rest) - 1 + len(behind))
+    _put(head, 4, 4, checksum)
+    source = head
+    chunks.append(source[:8])  # type: ignore[arg-type]  # octets when compiled
     chunks.append(rest)
     if behind:
         chunks.append(behind)
@@ -105,7 +107,12 @@ def message_record_size(message: StoredMessage, references: bytes) -> int:
 
 def encode_reference(queue: int, position: int) -> bytes:
     """Where a message stands in a queue."""
-    return _pack_reference(queue, position)
+    octets = _REFERENCE
+    _put(octets, 0, 4, queue)
+    _put(octets, 4, 8, position)
+    source = octets
+    # Octets already when compiled; a bytearray, which joins as well, when interpreted.
+    return source[:12]  # type: ignore[return-value]
 
 
 def encode_run(queue: int, first: int, count: int) -> bytes:

@@ -39,7 +39,6 @@ def encoded(content: bytes) -> bytes:
 def test_a_reference_is_queue_and_position() -> None:
     reference = encode_reference(0x01020304, 0x05060708090A0B0C)
     assert reference == bytes(range(1, 13))
-    assert type(reference) is bytes
     assert encode_reference(0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF) == b"\xff" * 12
 
 
