@@ -241,8 +241,9 @@ STORE_PENDING_SIZE_MAX = 16_777_216
 PENDING_MESSAGE_SIZE = 256
 # And what each further queue that it goes to takes.
 PENDING_REFERENCE_SIZE = 64
-# A content of at most so many octets is copied into its record: that costs less than checking it by itself.
-CONTENT_COPIED_MAX = 4_096
+# A content of at most so many octets is copied into its record: that costs less than checking it by itself,
+# as long as the C library has memory for the record at hand (1,032 octets).
+CONTENT_COPIED_MAX = 900
 # Messages on the disk whose places are given up in one turn when a queue is purged: ten million of them would
 # stop everybody for a second.
 DISCARDED_PER_BATCH = 20_000
