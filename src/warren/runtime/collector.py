@@ -13,11 +13,12 @@ from typing import Any
 
 from warren.limits import COLLECTED_MIN
 
-# New objects that make a collection of the youngest, how many of those make one of the next older, and how
-# many of these one of the rest: 20,000 objects, which take some 3 ms.
-_YOUNG = 700
-_MIDDLE = 10
-_OLD = 2
+# New objects that make a collection of the youngest, beyond how many of those one of the next older is made,
+# and beyond how many of these one of the rest: 20,000 objects, which take some 3 ms. Most messages come and
+# go between two collections, and are looked at by none.
+_YOUNG = 5_000
+_MIDDLE = 1
+_OLD = 1
 _OLDEST = 2
 
 

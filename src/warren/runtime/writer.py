@@ -18,7 +18,7 @@ else:
     IS_AVAILABLE = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Piece:
     """`chunks` belong into the open `file` from octet `at` on; `done` is told the errno, or 0."""
 
