@@ -1,6 +1,7 @@
 """What all stream connections of one broker share."""
 
 from collections import OrderedDict
+from itertools import islice, repeat
 
 from warren import limits
 from warren.model.message import ADDRESSED, FROM_STREAM, UNWRAPPED
@@ -43,14 +44,22 @@ class Hall:
 def encode_entries(chunk: Chunk) -> bytes:
     """Each message of `chunk` as AMQP 1.0, with its size in front."""
     heads = [_head_of(shape) for shape in chunk.shapes]
-    parts: list[bytes] = []
-    for place in range(chunk.count):
-        number = chunk.shape_at(place)
-        head = heads[number]
-        body = chunk.content(place)[:-1]
-        if not chunk.shapes[number].flags & UNWRAPPED:
-            head += data_head(len(body))
-        parts += ((len(head) + len(body)).to_bytes(4, "big"), head, body)
+    # What stands before a body of a shape and a size: most are like others.
+    known: dict[tuple[int, int], bytes] = {}
+    kinds = repeat(0) if chunk.kinds is None else chunk.kinds
+    bodies = chunk.bodies
+    parts: list[bytes | memoryview] = []
+    begin = 0
+    for number, end in zip(kinds, islice(chunk.ends, 1, None), strict=False):
+        size = end - begin
+        before = known.get((number, size))
+        if before is None:
+            head = heads[number]
+            if not chunk.shapes[number].flags & UNWRAPPED:
+                head += data_head(size)
+            before = known[number, size] = (len(head) + size).to_bytes(4, "big") + head
+        parts += (before, bodies[begin:end])
+        begin = end
     return b"".join(parts)
 
 
