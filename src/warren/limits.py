@@ -333,7 +333,8 @@ STREAM_CHUNK_WORK = 32
 # Bits that say which filter values a chunk may have, two for each: a chunk with 500 values is taken for one
 # with another value in a seventh of all cases, one with 50 in one of 400. Twice what RabbitMQ has at most.
 STREAM_SIEVE_BITS = 2_048
-# And chunks of a virtual host of which that stays known: 2 GiB of full ones, in 10 MiB at most.
+# And runs of chunks of a virtual host of which that stays known: where all chunks differ, 2 GiB of full ones,
+# in 16 MiB at most.
 STREAM_SIEVES_MAX = 16_384
 # Damaged places of streams that are told in the log: one reader after the other comes by.
 STREAM_DAMAGE_TOLD_MAX = 100

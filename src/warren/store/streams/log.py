@@ -30,7 +30,7 @@ from warren.store.streams.chunk import (
 )
 from warren.store.streams.scan import FoundChunk, chunks
 from warren.store.streams.segment import EPOCH_SIZE, HEAD_SIZE, SALT_SIZE, StreamSegment
-from warren.store.streams.sieve import Sieves, Wanted
+from warren.store.streams.sieve import Sieves, Wanted, sieve_of
 from warren.store.streams.tracking import Tracking
 
 
@@ -272,13 +272,17 @@ class StreamLog:
         return None
 
     def end_of_unwanted(self, first: int, wanted: Wanted) -> int | None:
-        """Where the chunk ends that begins with `first`, if it is known to have nothing that is `wanted`."""
+        """Up to where chunks from `first` on are known to have nothing that is `wanted`."""
         known = self._sieves.of(self.number, first)
         return None if known is None or wanted.may_be_in(known[1]) else known[0]
 
     def has_any(self, chunk: Chunk, wanted: Wanted) -> bool:
         """False if `chunk` has nothing that is `wanted`; that stays known when the chunk itself does not."""
-        return wanted.may_be_in(self._sieves.note(self.number, chunk))
+        sieve = sieve_of(chunk)
+        if wanted.may_be_in(sieve):
+            return True
+        self._sieves.note(self.number, chunk, sieve)
+        return False
 
     def offset_at(self, time: int) -> int:
         """The offset of the first chunk that was begun at `time` (ms) or later; the next one if none was."""

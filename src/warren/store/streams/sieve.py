@@ -45,31 +45,46 @@ class Wanted:
 class Sieves:
     """What is known of chunks of late, longer than the chunks themselves: of all streams of a virtual host.
 
+    Chunks that follow each other and have the same sieve are known as one run, which is passed over at once.
     Chunks never change, and offsets are not used twice, so what is known of one stays true.
     """
 
-    __slots__ = ("_known",)
+    __slots__ = ("_begins", "_known")
 
     def __init__(self) -> None:
-        # By stream and first offset: the offset behind it, and its sieve.
+        # By stream and first offset: the offset behind the run, and its sieve.
         self._known: OrderedDict[tuple[int, int], tuple[int, int]] = OrderedDict()
+        # By stream and the offset behind it: where a run begins.
+        self._begins: dict[tuple[int, int], int] = {}
 
     def of(self, stream: int, first: int) -> tuple[int, int] | None:
-        """Where the chunk of `stream` ends that begins with `first`, and its sieve; None if nobody knows."""
+        """Where the run of `stream` ends that begins with `first`, and its sieve; None if nobody knows."""
         found = self._known.get((stream, first))
         if found is not None:
             self._known.move_to_end((stream, first))
         return found
 
-    def note(self, stream: int, chunk: Chunk) -> int:
-        """The sieve of `chunk` of `stream`, which is known from now on."""
-        key = stream, chunk.first
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = chunk.end, sieve_of(chunk)
-            if len(self._known) > STREAM_SIEVES_MAX:
-                self._known.popitem(last=False)
-        return found[1]
+    def note(self, stream: int, chunk: Chunk, sieve: int) -> None:
+        """`chunk` of `stream` has this `sieve`."""
+        known, begins = self._known, self._begins
+        first, end = chunk.first, chunk.end
+        if (stream, first) in known:
+            return
+        before, within = begins.get((stream, first)), begins.get((stream, end))
+        begin = first if before is None or known[stream, before][1] != sieve else before
+        if within is not None:
+            if within <= begin:
+                return
+            # One that begins later, as its reader did.
+            del known[stream, within]
+        if begin != first:
+            del begins[stream, first]
+        known[stream, begin] = end, sieve
+        known.move_to_end((stream, begin))
+        begins[stream, end] = begin
+        if len(known) > STREAM_SIEVES_MAX:
+            (stream, _), (end, _) = known.popitem(last=False)
+            del begins[stream, end]
 
 
 def sieve_of(chunk: Chunk) -> int:

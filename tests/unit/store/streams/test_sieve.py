@@ -70,15 +70,64 @@ def test_a_value_that_only_looks_like_one_is_none() -> None:
     assert filter_value(sent(b"", headers={"a": b"\x15x-stream-filter-valueS"}).property_list) is None
 
 
-def test_what_is_known_stays_known_for_so_many_chunks() -> None:
+def noted(sieves: Sieves, first: int, value: str, *, stream: int = 7) -> None:
+    """Have it known that two messages from `first` on have the filter value `value`."""
+    found = chunk(value, value, first=first)
+    sieves.note(stream, found, sieve_of(found))
+
+
+def test_chunks_that_follow_each_other_and_are_alike_are_known_as_one() -> None:
     sieves = Sieves()
-    first = chunk("eu", "eu")
-    sieve = sieves.note(7, first)
-    assert sieves.of(7, 0) == (2, sieve)
-    assert sieves.of(8, 0) is None
-    for stream in range(STREAM_SIEVES_MAX - 1):
-        sieves.note(100 + stream, first)
-    assert sieves.of(7, 0) == (2, sieve)
-    sieves.note(9, first)
-    assert sieves.of(100, 0) is None
-    assert sieves.of(7, 0) == (2, sieve)
+    eu, us = bits_of("eu"), bits_of("us")
+    for first in (0, 2, 4):
+        noted(sieves, first, "eu")
+    noted(sieves, 6, "us")
+    noted(sieves, 8, "eu")
+    assert [sieves.of(7, first) for first in (0, 2, 6, 8)] == [(6, eu), None, (8, us), (10, eu)]
+    # Of another stream, and what is known already.
+    noted(sieves, 10, "eu", stream=8)
+    noted(sieves, 0, "eu")
+    assert [sieves.of(7, 0), sieves.of(8, 10)] == [(6, eu), (12, eu)]
+
+
+def test_one_who_begins_within_a_run_knows_the_rest_of_it() -> None:
+    sieves = Sieves()
+    for first in (4, 6):
+        noted(sieves, first, "eu")
+    for first in (0, 2):
+        noted(sieves, first, "eu")
+    assert (sieves.of(7, 0), sieves.of(7, 4)) == ((4, bits_of("eu")), (8, bits_of("eu")))
+    for first in (6, 2, 8):
+        noted(sieves, first, "eu")
+    found, at = [], 0
+    while (known := sieves.of(7, at)) is not None:
+        at = known[0]
+        found.append(at)
+    assert found[-1] == 10
+
+
+def test_whatever_is_noted_in_whatever_order_is_true() -> None:
+    chance = random.Random(11)
+    for _ in range(200):
+        values = [chance.choice(("eu", "us")) for _ in range(12)]
+        sieves = Sieves()
+        for _ in range(60):
+            at = chance.randrange(12)
+            noted(sieves, 2 * at, values[at])
+            for first in range(12):
+                known = sieves.of(7, 2 * first)
+                if known is not None:
+                    assert {bits_of(value) for value in values[first : known[0] // 2]} == {known[1]}
+
+
+def test_so_many_runs_stay_known() -> None:
+    sieves = Sieves()
+    for stream in range(STREAM_SIEVES_MAX):
+        noted(sieves, 0, "eu", stream=stream)
+    assert sieves.of(0, 0) == (2, bits_of("eu"))
+    noted(sieves, 0, "eu", stream=STREAM_SIEVES_MAX)
+    assert sieves.of(1, 0) is None
+    # Forgotten runs are not grown.
+    noted(sieves, 2, "eu", stream=1)
+    assert (sieves.of(1, 0), sieves.of(1, 2)) == (None, (4, bits_of("eu")))
+    assert sieves.of(0, 0) == (2, bits_of("eu"))
