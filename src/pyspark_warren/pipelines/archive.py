@@ -31,7 +31,7 @@ from pyspark_warren.pipelines.lakes import (
     own_folder,
     staging_folder,
 )
-from pyspark_warren.sink import QUERY_ID
+from pyspark_warren.pipelines.telling import query_id
 from pyspark_warren.streams import DataLoss
 from warren.client.uri import DEFAULT_URI
 from warren.wire.methods import QueueBind, QueueBindOk, QueueDeclare, QueueDeclareOk
@@ -121,8 +121,9 @@ def archive(
         given |= _beginning(lake, wanted, choice, starting)
     reader = spark.readStream.format("warren").options(**given)
     writer = reader.load().writeStream.queryName(name).option("checkpointLocation", str(place))
+    archiver = _Archiver(lake, name, place, progress)
     trigger = {"availableNow": True} if once else {"processingTime": interval}
-    return writer.trigger(**trigger).foreachBatch(_Archiver(lake, name, progress)).start()  # type: ignore[arg-type]
+    return writer.trigger(**trigger).foreachBatch(archiver).start()  # type: ignore[arg-type]
 
 
 def new_lake(table: str | os.PathLike[str], kind: str) -> Lake:
@@ -140,20 +141,17 @@ def new_lake(table: str | os.PathLike[str], kind: str) -> Lake:
 
 
 class _Archiver:
-    """Puts one batch after the other into the lake; runs on the driver."""
+    """Puts one batch after the other into the lake; runs on the driver, or on the server of Spark Connect."""
 
-    def __init__(self, lake: Lake, name: str, progress: Listener | None) -> None:
+    def __init__(self, lake: Lake, name: str, checkpoint: Path, progress: Listener | None) -> None:
         self._lake = lake
+        self._checkpoint = checkpoint
         self._name = name
         self._progress = progress
 
     def __call__(self, rows: "DataFrame", number: int) -> None:
         """Write a batch and commit it, unless the lake has it."""
-        session = rows.sparkSession
-        query = session.sparkContext.getLocalProperty(QUERY_ID)
-        if query is None:
-            raise RuntimeError("Spark does not say which query it runs: batches could not be told apart")
-        batch = Batch(query=query, number=number, name=self._name)
+        batch = Batch(query=query_id(self._checkpoint), number=number, name=self._name)
         begun = time.monotonic()
         self._tell("planned", number, begun)
         if self._lake.has(batch):
@@ -186,7 +184,7 @@ def _write(rows: "DataFrame", folder: Path) -> None:
     # In UTC, whatever the zone of the session is.
     taken = "coalesce(broker_timestamp, current_timestamp())"
     day = f"date_from_unix_date(cast(floor(unix_micros({taken}) / {_DAY_MICROSECONDS}) as int)) as {DAY}"
-    writer = rows.selectExpr("*", day).write.mode("errorifexists").partitionBy(*PARTITIONS)
+    writer = rows.selectExpr("*", day).write.mode("error").partitionBy(*PARTITIONS)
     writer.option("compression", "zstd").parquet(str(folder))
 
 

@@ -6,6 +6,7 @@ Spark makes again after a crash is the same batch, and changes nothing.
 """
 
 import json
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_warren.sink import QUERY_ID
+from pyspark_warren.pipelines.telling import query_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -121,12 +122,12 @@ def start(
     root = Path(to).absolute()
     decoder = _Decoder(schema, root, dead_letters, told)
     rows = spark.readStream.format("warren").options(**source).load()
-    writer = rows.writeStream.option("checkpointLocation", str(root / "_checkpoint")).foreachBatch(decoder)
+    writer = rows.writeStream.option("checkpointLocation", str(_checkpoint(root))).foreachBatch(decoder)
     return (writer.trigger(availableNow=True) if once else writer).start()
 
 
 class _Decoder:
-    """Writes one batch after the other; runs on the driver."""
+    """Writes one batch after the other; runs on the driver, or on the server of Spark Connect."""
 
     def __init__(
         self, schema: StructType, root: Path, dead_letters: Mapping[str, str], told: Callable[[Decoded], None]
@@ -138,13 +139,10 @@ class _Decoder:
 
     def __call__(self, rows: "DataFrame", number: int) -> None:
         """Both parts of a batch: each is there whole, once, however often this is called."""
-        query = rows.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-        if query is None:
-            raise RuntimeError("Spark does not say which query it runs: batches could not be told apart")
         rows.persist()
         try:
             good, bad = decode(rows, self._schema)
-            name = f"{query}-{number:010d}"
+            name = f"{query_id(_checkpoint(self._root))}-{number:010d}"
             counted = self._write(good, name)
             writer = bad.write.format("warren").options(**self._dead_letters)
             writer.option("txnId", f"decode-{name}").mode("append").save()
@@ -161,6 +159,15 @@ class _Decoder:
             hidden.rename(folder)
         written: int = good.sparkSession.read.schema(good.schema).parquet(str(folder)).count()
         return written
+
+
+def told_folder(to: str) -> Path:
+    """Where a server of Spark Connect leaves what it has to tell to who waits on a client."""
+    return Path(to).absolute() / "_staged" / f"told-{uuid.uuid4().hex[:8]}"
+
+
+def _checkpoint(root: Path) -> Path:
+    return root / "_checkpoint"
 
 
 def _optional(kind: Any) -> Any:

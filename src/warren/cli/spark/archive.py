@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.spark import progress
 from warren.cli.spark.options import Settings, built
 from warren.cli.spark.session import opened, require_delta, require_spark
 
@@ -25,26 +26,29 @@ def archive(settings: Settings, *, to: str, **given: Any) -> None:
     sources = ("queue", "queue_pattern", "super_stream", "firehose")
     if sum(bool(given[source]) for source in sources) != 1:
         raise Failure("say what to archive by one of --queue, --pattern, --super-stream, --firehose", USAGE)
-    if settings.remote:
-        raise Failure("an archive is committed by this process, so that it needs --master: not --remote")
     require_spark()
     if given["format"] == "delta":
         require_delta()
 
-    def tell(progress: "Progress") -> None:
+    def tell(told: dict[str, Any]) -> None:
         if settings.is_json:
-            click.echo(json.dumps(asdict(progress)))
-        elif progress.stage == "committed":
-            text = f"{progress.rows} rows, {progress.files} files, {progress.octets} octets"
-            settings.print_line((f"batch {progress.batch}", progress.stage, f"{text}, {progress.seconds} s"))
+            click.echo(json.dumps(told))
+        elif told["stage"] == "committed":
+            text = f"{told['rows']} rows, {told['files']} files, {told['octets']} octets, {told['seconds']} s"
+            settings.print_line((f"batch {told['batch']}", told["stage"], text))
+
+    def listen(told: "Progress") -> None:
+        tell(asdict(told))
 
     with opened(settings, "archive") as session:
-        from pyspark_warren.pipelines import archive
+        from pyspark_warren.pipelines import archive, lakes
+        from pyspark_warren.pipelines.telling import Relay
 
-        query = archive.archive(session, to, options=settings.broker, progress=tell, **given)
+        relay = Relay(lakes.attempt_folder(lakes.lake_folder(to), "told")) if settings.remote else None
+        query = archive.archive(session, to, options=settings.broker, progress=relay or listen, **given)
         settings.note(f"archiving into {to} as {query.name!r}")
         try:
-            query.awaitTermination()
+            progress.until_ended(query, relay, tell)
         finally:
             query.stop()
 

@@ -1,15 +1,18 @@
 """`warren spark decode`: JSON bodies into columns, and what does not fit to a dead-letter exchange."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.spark import progress
 from warren.cli.spark.options import Settings, built
 from warren.cli.spark.session import opened, require_spark
 
-_LOOKS_S = 0.5
+if TYPE_CHECKING:
+    from pyspark_warren.pipelines.decode import Decoded
 
 
 def decode(settings: Settings, *, schema: str, to: str, once: bool, **given: Any) -> None:
@@ -24,13 +27,22 @@ def decode(settings: Settings, *, schema: str, to: str, once: bool, **given: Any
         raise Failure("say what to read by one of --queue and --stream", USAGE)
     if bool(given["bad_to"]) == bool(given["bad_to_queue"]):
         raise Failure("say where bad messages go by one of --bad-to and --bad-to-queue", USAGE)
+
+    def tell(told: dict[str, Any]) -> None:
+        settings.note(f"batch {told['batch']}: {told['good']} decoded, {told['bad']} do not fit")
+
+    def listen(told: "Decoded") -> None:
+        tell(asdict(told))
+
     with opened(settings, "decode") as session:
         from pyspark_warren.pipelines import decode as pipeline
+        from pyspark_warren.pipelines.telling import Relay
 
         try:
             wanted = pipeline.schema_of(session, _text(schema))
         except Exception as error:
             raise Failure(f"--schema: {settings.failure(error).message}", USAGE) from None
+        relay = Relay(pipeline.told_folder(to)) if settings.remote else None
         query = pipeline.start(
             session,
             source={**settings.broker, **_source(given)},
@@ -38,15 +50,11 @@ def decode(settings: Settings, *, schema: str, to: str, once: bool, **given: Any
             to=to,
             dead_letters={**_writing(settings), **_bad(given)},
             once=once,
-            told=lambda batch: settings.note(
-                f"batch {batch.batch}: {batch.good} decoded, {batch.bad} do not fit"
-            ),
+            told=relay or listen,
         )
         settings.note(f"decoding {given['queue'] or given['stream']} into {to}")
         try:
-            # In pieces: a wait in Java is not ended by Ctrl-C.
-            while not query.awaitTermination(_LOOKS_S):
-                pass
+            progress.until_ended(query, relay, tell)
         except KeyboardInterrupt:
             query.stop()
             settings.note("stopped; started again, it goes on here")

@@ -2,16 +2,20 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warren.cli.spark.options import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from pyspark_warren.pipelines.telling import Relay
 
 INTERVAL_S = 2.0
+_LOOKS_S = 0.5
 
 
 @contextmanager
@@ -26,6 +30,25 @@ def shown(settings: Settings, session: "SparkSession", what: str) -> Iterator[No
     finally:
         ended.set()
         thread.join()
+
+
+def until_ended(
+    query: "StreamingQuery", relay: "Relay | None", tell: Callable[[dict[str, Any]], None]
+) -> None:
+    """Wait for a query; what it tells on a server of Spark Connect comes by `relay`."""
+    try:
+        # In pieces: a wait in Java is not ended by Ctrl-C.
+        while not query.awaitTermination(_LOOKS_S):
+            _pass_on(relay, tell)
+    finally:
+        _pass_on(relay, tell)
+        if relay is not None:
+            relay.close()
+
+
+def _pass_on(relay: "Relay | None", tell: Callable[[dict[str, Any]], None]) -> None:
+    for one in relay.take() if relay is not None else ():
+        tell(one)
 
 
 def _tell(settings: Settings, session: "SparkSession", ended: threading.Event) -> None:
