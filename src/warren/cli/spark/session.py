@@ -1,8 +1,11 @@
 """The Spark that a command works with: started in this process, or somewhere else."""
 
+import logging
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -124,6 +127,7 @@ def _start(settings: Settings, name: str) -> "SparkSession":
                 session: SparkSession = builder.getOrCreate()
         except (PySparkException, ImportError, OSError, RuntimeError) as error:
             raise _not_started(settings, error, log) from error
+    _raise_at_ctrl_c(settings)
     _register(session)
     return session
 
@@ -151,6 +155,23 @@ def _not_started(settings: Settings, error: Exception, log: IO[bytes]) -> Failur
     if "JAVA_GATEWAY_EXITED" in str(error) and said:
         return settings.failure(RuntimeError(f"Java did not start: {said[-1].strip()}"))
     return settings.failure(error)
+
+
+def _raise_at_ctrl_c(settings: Settings) -> None:
+    """Have Ctrl-C end what waits for Java.
+
+    PySpark's own handler asks Java to cancel all jobs first, by the connection that waits for an answer at
+    that moment: it fails, and a page of traces says so.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not settings.is_verbose:
+        logging.getLogger().addFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """py4j puts its connection in order when it is interrupted, and then logs where that was."""
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 def _register(session: "SparkSession") -> None:

@@ -56,6 +56,8 @@ def _run(settings: Settings, session: "SparkSession", query: "Query", limit: int
         rows = frame.limit(limit + 1).collect()
     names = frame.columns
     settings.print_rows(names, [[plain(value) for value in row] for row in rows[:limit]])
+    # Who watches from a pipe sees each run when it is done.
+    sys.stdout.flush()
     if len(rows) > limit:
         settings.note(f"there are more rows than {limit}: --limit says how many are printed")
 

@@ -1,0 +1,121 @@
+"""Commands as they are started at a terminal and by spark-submit, each a process of its own."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from deltalake import DeltaTable
+from tests.broker import PROGRAM
+from tests.spark.brokers import STREAM, Place
+from tests.spark.commands import COMMAND_S_MAX, environment
+
+SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+# What the guide says that somebody submits.
+APPLICATION = "from warren.cli.spark.command import spark\n\nspark()\n"
+INTERRUPTED = 130
+
+
+class Terminal:
+    """A command in a process group of its own, as a shell starts it: Ctrl-C reaches all of the group."""
+
+    def __init__(self, place: Place, folder: Path, arguments: Sequence[str]) -> None:
+        self._said = folder / "stderr"
+        with self._said.open("wb") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, "spark", *arguments], env=environment(place), cwd=folder,
+                stdout=subprocess.PIPE, stderr=said, start_new_session=True,
+            )  # fmt: skip
+
+    def read_until(self, text: str) -> str:
+        """What it prints, up to `text`."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + COMMAND_S_MAX
+        printed = b""
+        while text.encode() not in printed:
+            is_there, _, _ = select.select([self.process.stdout], [], [], deadline - time.monotonic())
+            octets = os.read(self.process.stdout.fileno(), 65_536) if is_there else b""
+            assert octets, f"{printed!r} has no {text!r}; {self._said.read_text()}"
+            printed += octets
+        return printed.decode()
+
+    def interrupt(self) -> tuple[int, str]:
+        """Ctrl-C; how it ended, and what it had said beside its results."""
+        os.killpg(self.process.pid, signal.SIGINT)
+        return self.process.wait(COMMAND_S_MAX), self._said.read_text()
+
+
+@contextmanager
+def terminal(place: Place, folder: Path, *arguments: str) -> Iterator[Terminal]:
+    """A command that is killed if it has not ended."""
+    found = Terminal(place, folder, arguments)
+    try:
+        yield found
+    finally:
+        if found.process.poll() is None:
+            os.killpg(found.process.pid, signal.SIGKILL)
+        found.process.wait()
+        assert found.process.stdout is not None
+        found.process.stdout.close()
+
+
+def test_a_query_that_is_watched_sees_what_comes_and_ends_quietly_by_ctrl_c(
+    warren: Place, tmp_path: Path
+) -> None:
+    warren.declare("watched")
+    warren.publish("watched", [b"1", b"2"])
+    query = "select 'n=' || count(*) as found from queue.watched"
+    with terminal(warren, tmp_path, "sql", query, "--watch", "0.2", "--master", "local[1]") as watching:
+        watching.read_until("n=2")
+        warren.publish("watched", [b"3"])
+        watching.read_until("n=3")
+        status, said = watching.interrupt()
+    assert status == 0, said
+    assert all(line.startswith("warren: ") for line in said.splitlines()), said
+    assert warren.count("watched") == 3
+
+
+def test_an_archive_that_is_interrupted_says_so_in_one_line_and_goes_on_later(
+    warren: Place, tmp_path: Path
+) -> None:
+    warren.declare("interrupted", STREAM)
+    warren.publish("interrupted", [b"1", b"2"])
+    arguments = ("archive", "--queue", "interrupted", "--to", "lake", "--master", "local[1]")
+    with terminal(warren, tmp_path, *arguments, "--interval", "1 second") as archiving:
+        archiving.read_until("committed 2 rows")
+        status, said = archiving.interrupt()
+    assert status == INTERRUPTED, said
+    assert said.splitlines()[-1] == "warren: interrupted"
+    assert all(line.startswith("warren: ") for line in said.splitlines()), said
+    assert DeltaTable(tmp_path / "lake").to_pyarrow_table().num_rows == 2
+
+
+def submit(place: Place, folder: Path, *arguments: str) -> str:
+    """What a command prints that spark-submit has started."""
+    application = folder / "warren_spark.py"
+    application.write_text(APPLICATION)
+    ended = subprocess.run(
+        [SUBMIT, "--master", "local[2]", "--conf", "spark.ui.enabled=false", application, *arguments],
+        env=environment(place) | {"SPARK_LOCAL_IP": "127.0.0.1"}, cwd=folder, capture_output=True, text=True,
+        timeout=COMMAND_S_MAX, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_spark_submit_runs_a_pipeline_that_writes_and_one_that_reads(warren: Place, tmp_path: Path) -> None:
+    warren.declare("submitted", STREAM)
+    warren.publish("submitted", [b"%d" % number for number in range(20)])
+    chosen = ("--queue", "submitted", "--to", "lake", "--once", "--batch-rows", "10", "--json", "-q")
+    told = [json.loads(line) for line in submit(warren, tmp_path, "archive", *chosen).splitlines()]
+    committed = [(one["batch"], one["rows"]) for one in told if one["stage"] == "committed"]
+    assert committed == [(0, 10), (1, 10)]
+    query = "select count(*) as n from lake.`lake` join stream.submitted using (offset)"
+    assert json.loads(submit(warren, tmp_path, "sql", query, "--json", "-q")) == [{"n": 20}]
