@@ -11,6 +11,7 @@ Offsets count what this query has read: `{"v": 1, "n": 12000}`.
 
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 PREFETCH = 20_000
 PART_OCTETS = 4 * 1_048_576
 # How long to wait for a first message: a poll finds what has just come, and a query that takes what is there
-# does not end before the broker has sent it.
+# asks the broker then whether there still is something.
 POLL_S = 0.1
 LAST_S = 1.0
 LISTEN_S = 0.5
@@ -68,8 +69,10 @@ class ClassicSource:
         count = min(offsets_max or 2**63, 2**63 if self._left is None else self._left)
         if not count:
             return dict(start)
-        inbox = self._opened()
-        self._planned, self._tag = inbox.take(count, octets_max, POLL_S if self._left is None else LAST_S)
+        if self._left is None:
+            self._planned, self._tag = self._opened().take(count, octets_max, POLL_S)
+        else:
+            self._planned, self._tag = self._take_waiting(count, octets_max)
         taken = sum(batch.num_rows for batch in self._planned)
         if self._left is not None:
             self._left = self._left - taken if taken else 0
@@ -110,6 +113,17 @@ class ClassicSource:
         if self._inbox is not None:
             self._inbox.close()
             self._inbox = None
+
+    def _take_waiting(self, count: int, octets_max: int | None) -> "tuple[list[pa.RecordBatch], int]":
+        """Of what waits in the queue; nothing when others have it, or when it does not come at all."""
+        deadline = time.monotonic() + self._options.broker.timeout_ms / 1000
+        is_left = True
+        while True:
+            planned, tag = self._opened().take(count, octets_max, LAST_S)
+            if planned or not is_left or time.monotonic() > deadline:
+                return planned, tag
+            # What is not there any more may be on its way to us: it is looked for once again.
+            is_left = ready_count(self._options, self._queue) > 0
 
     def _opened(self) -> "Inbox":
         """The consumer; a new one in place of one that broke, whose messages come again."""
