@@ -26,6 +26,11 @@ class HttpRefused(Exception):
         self.status = status
         self.body = body or {}
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the same may be answered when the broker is back."""
+        return not self.status or self.status in _AWAY
+
 
 class Management:
     """Asks the HTTP API as the user of the AMQP URI, or as one that `managementUri` names."""
@@ -85,7 +90,7 @@ class Management:
             try:
                 return self._ask_once(method, path, body, headers)
             except HttpRefused as refused:
-                if not left or (refused.status and refused.status not in _AWAY):
+                if not left or not refused.is_away:
                     raise
             time.sleep(wait)
             wait = min(2 * wait, WAIT_S_MAX)

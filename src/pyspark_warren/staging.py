@@ -1,5 +1,6 @@
 """Publishes by stages: tasks leave rows with the broker, and the driver commits all of a batch at once."""
 
+import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -27,7 +28,15 @@ def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, place: dict[
         return 0
     name = options.exchange or DEFAULT_EXCHANGE
     target = path("warren", "staged", options.broker.target.vhost, name)
-    told: dict[str, Any] = Management(options.broker).send(target, place, rows.octets(first), ARROW_STREAM)
+    management = Management(options.broker)
+    try:
+        told: dict[str, Any] = management.send(target, place, rows.octets(first), ARROW_STREAM)
+    except HttpRefused as refused:
+        if refused.is_away:
+            # Spark tries the task again at once, and a few times only: not before there is a broker.
+            with contextlib.suppress(HttpRefused):
+                management.get(path("vhosts", options.broker.target.vhost))
+        raise
     # A batch that Spark makes again, because it ended before it noted the commit, says so.
     if "state" not in told and told["rows"] != rows.count:
         raise Unpublished(f"{rows.count} rows were sent and {told['rows']} staged")

@@ -5,8 +5,8 @@
 READ and WRITE are options. With an `exchange` of its own in WRITE, rows are shuffled on their way. WINDOWS
 says where, and who is killed there (killing.py):
 
-    staged:N   a task has left its rows, or published them    committed:N  behind that, before Spark knows
-    decided:N  before the driver commits
+    staging:N  a task is leaving its rows                   decided:N    before the driver commits
+    staged:N   it has left them, or published them          committed:N  behind that, before Spark knows
 """
 
 import json
@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 from tests.spark.killing import killer, victim_session
 
 import pyspark_warren
 from pyspark_warren.options import WriteOptions, write_options
-from pyspark_warren.sink import ArrowStreamWriter
+from pyspark_warren.sink import BATCH_ID, ArrowStreamWriter
 from warren.spark import register
 
 BATCH_ROWS = 500
@@ -38,8 +39,15 @@ def killed_source(reached: Callable[[str], None]) -> type[pyspark_warren.Default
             super().__init__(options)
 
         def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-            told = super().write(iterator)
-            reached(f"staged:{told.task.batch}")  # type: ignore[attr-defined]
+            batch = TaskContext.get().getLocalProperty(BATCH_ID)  # type: ignore[union-attr]
+
+            def leaving() -> Iterator[Any]:
+                for rows in iterator:
+                    yield rows
+                    reached(f"staging:{batch}")
+
+            told = super().write(leaving())
+            reached(f"staged:{batch}")
             return told
 
         def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803

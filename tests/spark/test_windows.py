@@ -32,7 +32,7 @@ PATIENT = {"retries": "30"}
 # Where the driver is killed, and how many batches are committed then.
 DRIVER = {"staged:1": 1, "decided:2": 2, "committed:3": 4}
 # In the last run nobody ends the query.
-OTHERS = {"staged:5": "worker", "staged:6": "executor"}
+OTHERS = {"staged:5": "worker", "staging:6": "broker", "staged:6": "executor"}
 
 
 class Full:

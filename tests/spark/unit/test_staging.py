@@ -48,6 +48,14 @@ def test_a_task_without_rows_leaves_nothing() -> None:
         assert double.asked == []
 
 
+def test_a_task_whose_broker_goes_away_fails_when_it_is_back() -> None:
+    answers = iter([(503, {}), (503, {}), (200, {})])
+    with answering(lambda _: next(answers)) as double:
+        with pytest.raises(HttpRefused, match="answered 503 to POST"):
+            stage([pa.record_batch({"body": [b"a"]})], options(double, retries="5"), TASK.place)
+        assert [asked.method for asked in double.asked] == ["POST", "GET", "GET"]
+
+
 def test_the_driver_commits_what_has_rows_in_order_and_waits_until_it_is_done() -> None:
     answers = iter([(202, {"state": "committing", "published": 1}), (200, {"state": "committed", "rows": 2})])
     with answering(lambda _: next(answers)) as double:
