@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 SOURCE = Path("src")
-ARGUMENTS = ["-O3", "-g0", "-fno-strict-aliasing", "-Wno-unreachable-code"]
+ARGUMENTS = ["-O3", "-g0", "-fno-strict-aliasing", "-Wno-unreachable-code", "-Wno-unused-function"]
 DIRECTIVES = {
     "language_level": 3,
     "annotation_typing": False,  # the .pxd says what the C types are; annotations are for mypy
@@ -16,16 +16,17 @@ DIRECTIVES = {
 
 
 def modules() -> list[Extension]:
-    """One extension for each `.py` under src/ with a `.pxd` of the same name."""
+    """One extension for each `.py` under src/ with a `.pxd` of the same name, unless C stands in for it."""
     headers = sorted(SOURCE.rglob("*.pxd"))
     return [
         Extension(
             _name(header),
             [str(header.with_suffix(".py"))],
             extra_compile_args=ARGUMENTS,
+            include_dirs=[str(SOURCE)],
         )
         for header in headers
-        if header.stem != "__init__"
+        if header.stem != "__init__" and not header.with_suffix(".h").exists()
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.tidy.sources import SOURCE, files, functions, place, report, text, tree
 
 CLASS = re.compile(r"cdef class (\w+)(?:\((\w+)\))?")
-MEMBER = re.compile(r"c(?:p)?def (?:inline |public |readonly )*(.*)")
+MEMBER = re.compile(r"c(?:p)?def (?!extern )(?:inline |public |readonly )*(.*)")
 FUNCTION = re.compile(r"(\w+)\(")
 CIMPORT = re.compile(r"from (warren[\w.]*) cimport (.*)")
 

@@ -2,6 +2,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cimport cython
 from warren.model.message cimport StoredMessage, new_stored_message, published_at_of
+from warren.store.packing cimport pack
 
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _REFERENCE_SIZE
@@ -9,12 +10,10 @@ cdef Py_ssize_t _GROUP_SIZE
 cdef Py_ssize_t _FIXED_SIZE
 cdef Py_ssize_t _COPIED_SIZE_MAX
 cdef bytearray _FIXED
-cdef bytearray _HEAD
 cdef bytearray _REFERENCE
 
 @cython.locals(
-    address=bytes, property_list=bytes, content=bytes, behind=bytes, fixed=bytearray, rest=bytes,
-    checksum=uint32_t, head=bytearray, source='const unsigned char*',
+    address=bytes, property_list=bytes, content=bytes, fixed=bytearray, is_copied=bint,
 )
 cpdef encode_message(StoredMessage message, bytes references, uint32_t seed, list chunks)
 @cython.locals(parts=Py_ssize_t)

@@ -23,6 +23,7 @@ from google_crc32c import extend
 
 from warren.limits import CONTENT_COPIED_MAX
 from warren.model.message import StoredMessage, new_stored_message, published_at_of
+from warren.store.packing import pack
 
 # 2: with GROUP.
 VERSION = 2
@@ -50,9 +51,8 @@ MESSAGE_OVERHEAD = HEAD_SIZE + _FIXED_SIZE + REFERENCE_SIZE
 
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
-# Filled in, and copied, for each MESSAGE: its kind, and what stands before its references; size and checksum.
+# Filled in, and copied into the record, for each MESSAGE: its kind, and what stands before its references.
 _FIXED = bytearray((MESSAGE,)) + bytes(_FIXED_SIZE)
-_HEAD = bytearray(KIND_AT)
 # The same for a reference.
 _REFERENCE = bytearray(REFERENCE_SIZE)
 
@@ -82,21 +82,20 @@ def encode_message(message: StoredMessage, references: bytes, seed: int, chunks:
     _put(fixed, 11, 2, len(address))
     _put(fixed, 13, 4, len(property_list))
     _put(fixed, 17, 4, len(references) // _REFERENCE_SIZE)
-    behind = b""
-    if len(content) > _COPIED_SIZE_MAX:
-        behind, content = content, behind
-    rest = b"".join((fixed, references, address, property_list, content))
-    checksum: int = extend(seed, rest)
-    if behind:
-        checksum = extend(checksum, behind)
-    head = _HEAD
-    _put(head, 0, 4, len(rest) - 1 + len(behind))
-    _put(head, 4, 4, checksum)
-    source = head
-    chunks.append(source[:8])  # type: ignore[arg-type]  # octets when compiled
-    chunks.append(rest)
-    if behind:
-        chunks.append(behind)
+    is_copied = len(content) <= _COPIED_SIZE_MAX
+    chunks.append(
+        pack(
+            seed,
+            fixed=fixed,
+            references=references,
+            address=address,
+            property_list=property_list,
+            content=content,
+            is_copied=is_copied,
+        )
+    )
+    if not is_copied:
+        chunks.append(content)
 
 
 def message_record_size(message: StoredMessage, references: bytes) -> int:

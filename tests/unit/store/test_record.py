@@ -1,5 +1,8 @@
 """What records look like, octet by octet, and that what was encoded is decoded."""
 
+import subprocess
+import sys
+
 import pytest
 from google_crc32c import value
 
@@ -78,3 +81,16 @@ def test_one_octet_that_changed_is_noticed(content: bytes) -> None:
         harmed = whole[:at] + bytes((whole[at] ^ 1,)) + whole[at + 1 :]
         assert not is_intact(harmed, 0, SEED)
     assert not is_intact(whole, 0, checksum_seed(8, SALT)), "the record of another segment"
+
+
+@pytest.mark.parametrize("size", [4, 5_000])
+def test_records_are_the_same_where_the_checksum_is_made_by_a_function_of_python(size: int) -> None:
+    code = f"""
+import sys, types
+import google_crc32c
+sys.modules["google_crc32c._crc32c"] = types.ModuleType("a library without a file")
+from tests.unit.store.test_record import encoded
+print(encoded(bytes({size})).hex())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == encoded(bytes(size)).hex()
