@@ -28,9 +28,11 @@ class Terminal:
 
     def __init__(self, place: Place, folder: Path, arguments: Sequence[str]) -> None:
         self._said = folder / "stderr"
+        # The tests may be run without buffers; a user's command is not.
+        told = {name: value for name, value in environment(place).items() if name != "PYTHONUNBUFFERED"}
         with self._said.open("wb") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, "spark", *arguments], env=environment(place), cwd=folder,
+                [sys.executable, "-c", PROGRAM, "spark", *arguments], env=told, cwd=folder,
                 stdout=subprocess.PIPE, stderr=said, start_new_session=True,
             )  # fmt: skip
 

@@ -138,7 +138,9 @@ def _spark(visit: Doctor, settings: Settings, needs: tuple[str, ...]) -> None:
     def start() -> str:
         session = context.__enter__()
         sessions.append(session)
-        return f"Spark {session.version} at {settings.place}"
+        # spark-submit, or whoever has made the session, may have said another than --master.
+        place = settings.place if settings.remote else session.sparkContext.master
+        return f"Spark {session.version} at {place}"
 
     visit.look("spark", start, rests_on=(*needs, "java"))
     try:
