@@ -511,8 +511,12 @@ class MessageStore:
             self._port.recovered()
         self._confirm()
         self._advance()
-        if self._is_wanted() or self._has_more() or self._on_closed is not None:
+        if self._on_closed is not None:
             self.commit()
+        elif self._is_wanted() or self._has_more():
+            # When the turn is over: what else has come to the sockets shares the sync.
+            if not self._is_announced:
+                self._announce()
         elif self._dirty_lanes:
             self._mention()
         self._end_if_done()

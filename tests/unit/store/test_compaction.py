@@ -27,9 +27,12 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 class Writer:
     """Puts messages into a store and takes some away again."""
 
-    def __init__(self, store: MessageStore, disk: SimulatedDisk, lane: Lane | None = None) -> None:
+    def __init__(
+        self, store: MessageStore, disk: SimulatedDisk, port: Port, lane: Lane | None = None
+    ) -> None:
         self.store = store
         self.disk = disk
+        self.port = port
         self.lane = store.lane(1, 0) if lane is None else lane
         self.messages: dict[int, StoredMessage] = {}
         self.position = 0
@@ -57,10 +60,14 @@ class Writer:
             self.work()
 
     def work(self) -> None:
-        self.store.commit()
-        while self.disk.is_busy:
+        self._commit()
+        while self.disk.is_busy or self.port.is_dirty:
             self.disk.advance()
-            self.store.commit()
+            self._commit()
+
+    def _commit(self) -> None:
+        self.port.is_dirty = False
+        self.store.commit()
 
     def files(self) -> int:
         return len(self.disk.names())
@@ -72,16 +79,16 @@ class Writer:
         return [message.body for message in found if message is not None]
 
 
-def writer(port: Port | None = None) -> Writer:
-    disk = SimulatedDisk(random.Random(0))
-    return Writer(opened(disk, port).store, disk)
+def writer() -> Writer:
+    disk, port = SimulatedDisk(random.Random(0)), Port()
+    return Writer(opened(disk, port).store, disk, port)
 
 
 def transient_writer() -> Writer:
-    disk = SimulatedDisk(random.Random(0))
+    disk, port = SimulatedDisk(random.Random(0)), Port()
     lane = Lane(0, 0)
     lane.is_dropped = True
-    return Writer(open_erased(disk, Port(), random.Random(1).randbytes), disk, lane)
+    return Writer(open_erased(disk, port, random.Random(1).randbytes), disk, port, lane)
 
 
 @pytest.mark.parametrize("make", [writer, transient_writer])
@@ -195,13 +202,14 @@ def test_a_queue_that_is_gone_is_not_moved_though_somebody_has_its_messages() ->
 
 
 def test_a_damaged_record_is_reported_and_left_where_it_is() -> None:
-    port = Port()
-    there = writer(port)
+    there = writer()
     there.publish(200)
     there.keep_every(20)
     there.disk.flip_bit(FIRST, 300)
     there.tend()
-    assert [told for told in port.told if told != "dirty"] == [f"{FIRST}, octet 294: a record is damaged"]
+    assert [told for told in there.port.told if told != "dirty"] == [
+        f"{FIRST}, octet 294: a record is damaged"
+    ]
     assert FIRST in there.disk.files
 
 

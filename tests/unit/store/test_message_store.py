@@ -81,6 +81,7 @@ def test_it_has_caught_up_when_the_disk_has_all_of_it() -> None:
     publisher.store.commit()
     assert publisher.port.told == ["behind"], "the disk is busy with the first"
     publisher.disk.advance(2)
+    publisher.store.commit()
     assert publisher.disk.is_busy
     assert publisher.port.told == ["behind", "caught up"], "as much again may gather while this is written"
 
@@ -113,6 +114,7 @@ def test_a_disk_that_is_full_keeps_it_behind_until_there_is_room() -> None:
     assert publisher.port.told == ["behind", "failed"]
     publisher.store.retry()
     publisher.disk.advance()
+    publisher.store.commit()
     assert publisher.port.told == ["behind", "failed", "recovered", "caught up"]
 
 
@@ -191,6 +193,7 @@ def test_numbers_that_follow_one_another_are_confirmed_at_once() -> None:
     publisher.publish(1, 0)
     publisher.store.confirm(one, 11)
     publisher.disk.advance(2)
+    publisher.store.commit()
     assert (one.runs, other.runs) == ([(1, 3), (7, 7), (10, 10)], [(8, 9)])
     publisher.disk.advance()
     assert one.runs[-1] == (11, 11)

@@ -25,9 +25,12 @@ class Port(StorePort):
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        # True when a commit was asked for, until somebody has done it.
+        self.is_dirty = False
 
     def dirty(self) -> None:
         self.told.append("dirty")
+        self.is_dirty = True
 
     def failed(self, error: OSError, is_full: bool) -> None:
         self.told.append("full" if is_full else "failed")
@@ -389,6 +392,9 @@ def test_one_sync_is_shared_by_all_that_came_meanwhile() -> None:
         store.append(published(b"x"), lane, number)
         store.confirm(promise, number)
         store.commit()
+    there.advance()
+    assert promise.done_numbers == [0]
+    store.commit()
     there.advance()
     assert promise.done_numbers == list(range(100))
     assert there.syncs - before == 2
