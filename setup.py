@@ -24,6 +24,7 @@ def modules() -> list[Extension]:
             [str(header.with_suffix(".py"))],
             extra_compile_args=ARGUMENTS,
             include_dirs=[str(SOURCE)],
+            libraries=["dl"],
         )
         for header in headers
         if header.stem != "__init__" and not header.with_suffix(".h").exists()
@@ -31,9 +32,15 @@ def modules() -> list[Extension]:
 
 
 def modules_in_c() -> list[Extension]:
-    """One extension for each `.c` under src/."""
+    """One extension for each `.c` under src/: left out where the system lacks what it calls."""
     return [
-        Extension(_name(source), [str(source)], extra_compile_args=ARGUMENTS)
+        Extension(
+            _name(source),
+            [str(source)],
+            extra_compile_args=[*ARGUMENTS, "-pthread"],
+            extra_link_args=["-pthread"],
+            optional=True,
+        )
         for source in sorted(SOURCE.rglob("*.c"))
     ]
 

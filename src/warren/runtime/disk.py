@@ -150,7 +150,7 @@ class DirectoryDisk:
         self._is_writing = False
         error = OSError(number, os.strerror(number), name) if number else None
         self._guard(partial(done, error))
-        if self._on_written is not None:
+        if self._on_written is not None and not self._is_writing:
             self._on_written()
 
     def _do(self, step: Step) -> None:

@@ -24,6 +24,7 @@
 typedef struct {
     PyObject_HEAD
     pthread_t thread;
+    /* Set before `asked` is: the thread ends without a job that it has not begun. */
     int is_running;
     sem_t asked;
     int told;
@@ -68,7 +69,7 @@ static void *serve(void *argument)
     for (;;) {
         while (sem_wait(&self->asked))
             ;
-        if (!self->chunks)
+        if (!self->is_running)
             return NULL;
         self->error = write_parts(self);
         if (!self->error && self->is_synced && fdatasync(self->file))
@@ -110,6 +111,7 @@ static PyObject *write_thread_new(PyTypeObject *type, PyObject *args, PyObject *
         Py_DECREF(self);
         return PyErr_SetFromErrno(PyExc_OSError);
     }
+    self->is_running = 1;
     int error = start(self);
     if (error) {
         Py_DECREF(self);
@@ -117,7 +119,6 @@ static PyObject *write_thread_new(PyTypeObject *type, PyObject *args, PyObject *
     }
     pthread_setname_np(self->thread, name);
     /* The thread holds on to it until it is closed. */
-    self->is_running = 1;
     Py_INCREF(self);
     return (PyObject *)self;
 }
@@ -200,15 +201,12 @@ static PyObject *write_thread_close(WriteThread *self, PyObject *Py_UNUSED(ignor
 {
     if (!self->is_running)
         Py_RETURN_NONE;
-    if (self->chunks) {
-        PyErr_SetString(PyExc_RuntimeError, "a job is under way");
-        return NULL;
-    }
     self->is_running = 0;
     sem_post(&self->asked);
     Py_BEGIN_ALLOW_THREADS
     pthread_join(self->thread, NULL);
     Py_END_ALLOW_THREADS
+    Py_CLEAR(self->chunks);
     sem_destroy(&self->asked);
     close(self->told);
     self->told = -1;
@@ -222,7 +220,7 @@ static PyMethodDef write_thread_methods[] = {
     {"result", (PyCFunction)write_thread_result, METH_NOARGS,
      "The errno of the job that has ended, 0 if all is well; None if it has not. Another may be submitted then."},
     {"fileno", (PyCFunction)write_thread_fileno, METH_NOARGS, "Readable when a job has ended."},
-    {"close", (PyCFunction)write_thread_close, METH_NOARGS, "End the thread, which has no job."},
+    {"close", (PyCFunction)write_thread_close, METH_NOARGS, "End the thread, when the job that it has begun is done; nobody is told of it."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -14,4 +14,4 @@ class WriteThread:
         """Readable when a job has ended."""
 
     def close(self) -> None:
-        """End the thread, which has no job."""
+        """End the thread, when the job that it has begun is done; nobody is told of it."""

@@ -46,7 +46,7 @@ class Writer:
             self._begin(piece)
 
     def close(self) -> None:
-        """Have no thread any more; nothing may be under way."""
+        """Have no thread any more; what is being written is waited for, and nobody is told."""
         self._loop.remove_reader(self._thread.fileno())
         self._thread.close()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from warren.runtime import writer
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.worker import Worker
 from warren.store.disk import Create, Delete, Rename, Step, Sync, SyncDirectory, Write
@@ -129,3 +130,7 @@ def test_what_is_written_in_part_is_written_to_its_end(
     monkeypatch.setattr("warren.runtime.disk.os.pwrite", lambda file, octets, at: whole(file, octets[:3], at))
     assert after(tmp_path, [Create("a", 4), Write("a", 1, [b"abcd", b"efgh"])]) == [None]
     assert (tmp_path / "a").read_bytes() == b"\0abcdefgh"
+
+
+def test_where_warren_is_compiled_there_is_a_thread_that_needs_no_lock() -> None:
+    assert (os.environ.get("WARREN_COMPILED") == "1") == writer.IS_AVAILABLE

@@ -102,6 +102,20 @@ def test_a_closed_writer_has_no_thread_and_no_descriptor_any_more(tmp_path: Path
         assert counted() == before
 
 
+def test_closing_waits_for_what_is_being_written(tmp_path: Path) -> None:
+    async def closed(file: int) -> None:
+        own = Writer("test", asyncio.get_running_loop())
+        for at in (0, 1):
+            own.write(Piece(file, at, [bytes(range(256)) * 40_000], is_synced=True, done=lambda _: None))
+        own.close()
+
+    before = len(os.listdir("/proc/self/task"))
+    with opened(tmp_path / "a") as file:
+        asyncio.run(closed(file))
+        assert len(os.listdir("/proc/self/task")) == before
+    assert (tmp_path / "a").stat().st_size in (0, 256 * 40_000), "the first as a whole, or not begun"
+
+
 def scenario(path: Path, jobs: Callable[[DirectoryDisk], Awaitable[None]]) -> None:
     """Do `jobs` with the directory `path`."""
 
