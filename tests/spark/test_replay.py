@@ -78,7 +78,7 @@ def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
     warren.declare("replayed")
     steps: list[Step] = []
     wanted = {
-        "name": f"all of {lake.parent.name}",
+        "name": "all",
         "exchange": "",
         "routing_key": "replayed",
         "batch_rows": 500,
@@ -120,7 +120,7 @@ def test_messages_go_to_their_own_queues_unless_it_is_said_where(
     spark: SparkSession, warren: Place, lake: Path, send: Replay
 ) -> None:
     warren.declare("replay-c")
-    name = f"own of {lake.parent.name}"
+    name = "own"
     done = send(name=name, queues=["replay-c"], message_ids=["1", "2", "3"], rate=1)
     assert (done.rows, done.batches) == (3, 1)
     assert [row["body"] for row in waiting(warren, "replay-c")] == [

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pyspark_warren.options import Broker, milliseconds, write_options
 from pyspark_warren.pipelines.archive import new_lake
@@ -188,7 +189,8 @@ class _Plan:
             )
         size = min(size, max(1, BATCH_OCTETS * facts["rows"] // max(1, facts["octets"])))
         self._known = self._sent | facts | {
-            "v": VERSION, "version": snapshot.version, "batches": snapshot.batches, "size": size, "done": 0,
+            "v": VERSION, "id": uuid4().hex, "version": snapshot.version, "batches": snapshot.batches,
+            "size": size, "done": 0,
         }  # fmt: skip
         self._note(folder / self._file.name)
         sync_below(folder)
@@ -229,6 +231,8 @@ class _Plan:
         from pyspark.sql.functions import broadcast, coalesce, lit
 
         given, user_ids = manner
+        # Another lake may have a replay of this name, and so may this one, once somebody has removed it.
+        own = self._known["id"]
         found = places.select(FILE, "exchange").distinct().collect()
         rows = messages(self._spark, self._lake, snapshot, sorted({one[FILE] for one in found}))
         wanted = rows.join(broadcast(places.select(FILE, ROW, _ID)), [FILE, ROW]).orderBy(_ID)
@@ -239,7 +243,7 @@ class _Plan:
                 wanted if "exchange" in given else wanted.where(coalesce("exchange", lit("")) == exchange)
             )
             writer = chosen.select(*columns).write.format("warren").options(**given)
-            writer = writer.option("exchange", exchange).option("txnId", f"{self._name}>{exchange}")
+            writer = writer.option("exchange", exchange).option("txnId", f"{self._name}>{own}>{exchange}")
             writer.option("txnVersion", str(number)).mode("append").save()
 
     def _note(self, path: Path) -> None:
