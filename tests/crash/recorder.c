@@ -13,7 +13,6 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -28,6 +27,8 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "../gathered.h"
 
 #define REAL(type, name, ...) \
     static type (*real)(__VA_ARGS__); \
@@ -177,17 +178,7 @@ ssize_t pwrite64(int file, const void *octets, size_t size, off_t at) {
 ssize_t pwrite(int file, const void *octets, size_t size, off_t at) { return pwrite64(file, octets, size, at); }
 
 ssize_t pwritev64(int file, const struct iovec *pieces, int count, off_t at) {
-    size_t size = 0, done = 0;
-    for (int place = 0; place < count; place++) size += pieces[place].iov_len;
-    char *octets = malloc(size);
-    if (!octets) _exit(97);
-    for (int place = 0; place < count; done += pieces[place++].iov_len)
-        memcpy(octets + done, pieces[place].iov_base, pieces[place].iov_len);
-    ssize_t written = pwrite64(file, octets, size, at);
-    int error = errno;
-    free(octets);
-    errno = error;
-    return written;
+    return write_gathered(pwrite64, file, pieces, count, at);
 }
 
 ssize_t pwritev(int file, const struct iovec *pieces, int count, off_t at) {

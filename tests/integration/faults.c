@@ -24,9 +24,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../gathered.h"
 
 struct rule {
     int is_met;
@@ -132,19 +133,7 @@ ssize_t pwrite(int file, const void *octets, size_t size, off_t at)
 
 ssize_t pwritev64(int file, const struct iovec *pieces, int count, off64_t at)
 {
-    size_t size = 0, done = 0;
-    for (int place = 0; place < count; place++)
-        size += pieces[place].iov_len;
-    char *octets = malloc(size);
-    if (!octets)
-        abort();
-    for (int place = 0; place < count; done += pieces[place++].iov_len)
-        memcpy(octets + done, pieces[place].iov_base, pieces[place].iov_len);
-    ssize_t written = pwrite64(file, octets, size, at);
-    int error = errno;
-    free(octets);
-    errno = error;
-    return written;
+    return write_gathered(pwrite64, file, pieces, count, at);
 }
 
 ssize_t pwritev(int file, const struct iovec *pieces, int count, off_t at)
