@@ -119,8 +119,9 @@ class Storage:
         self.path = folder / _DIRECTORY
         self._metadata = metadata
         self._loop = asyncio.get_running_loop()
-        # One thread for all, as they share the device: while one syncs, the others gather. What is written
-        # without a sync is no confirm's affair, may be much, and has another.
+        # One thread for the batches of all, as they share the device: while one syncs, the others gather.
+        # Where that is the writer, the worker does what else is synced, as when a segment begins. What is
+        # written without a sync is no confirm's affair, may be much, and has another.
         self._worker = Worker("warren-disk")
         self._writer = Writer("warren-sync", self._loop) if IS_AVAILABLE else None
         self._spiller = Worker("warren-spill")

@@ -44,7 +44,7 @@ class DirectoryDisk:
         self._loop = loop
         self._worker = worker
         self._writer = writer
-        # Called when what the writer has of this directory is written.
+        # True while the writer has a job of this directory; what is called when it is done.
         self._is_writing = False
         self._on_written: Callable[[], None] | None = None
         self._guard = guard
