@@ -51,7 +51,8 @@ class ClassicSource:
         self._start = self._end = -1
         self._tag = 0
         self._planned: list[pa.RecordBatch] = []
-        # How many messages this run may still take; None if all that come.
+        # How many messages this run may take, and may still take; None if all that come.
+        self._share: int | None = None
         self._left: int | None = None
 
     def initial(self) -> dict[str, Any]:
@@ -87,7 +88,7 @@ class ClassicSource:
 
     def end_here(self) -> None:
         """Take as many messages as wait now, and no more."""
-        self._left = ready_count(self._options, self._queue)
+        self._share = self._left = ready_count(self._options, self._queue)
 
     def committed(self) -> dict[str, Any] | None:
         """Nobody counts what comes into a queue."""
@@ -129,6 +130,9 @@ class ClassicSource:
         """The consumer; a new one in place of one that broke, whose messages come again."""
         if self._inbox is not None and self._inbox.is_broken:
             self.stop()
+            # What was not acknowledged comes again, and which acknowledgements have arrived nobody knows: the
+            # messages of this run are those that come first, and no more than there were.
+            self._left = self._share
         if self._inbox is None:
             self._inbox = Inbox(self._options, self._queue, self._columns)
         return self._inbox

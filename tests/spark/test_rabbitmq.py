@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.spark.brokers import STREAM, Place
+from tests.spark.relay import relayed
 
 pytestmark = pytest.mark.rabbitmq
 
@@ -105,3 +106,33 @@ def test_a_message_that_no_queue_takes_fails_the_write(spark: SparkSession, rabb
     with pytest.raises(PySparkException, match="312 NO_ROUTE"):
         writer.option("routingKey", "nobody").mode("append").save()
     writer.option("routingKey", "nobody").option("mandatory", "false").mode("append").save()
+
+
+def test_a_run_reads_all_that_waited_though_its_connection_breaks(
+    spark: SparkSession, rabbitmq: Place, tmp_path: Path
+) -> None:
+    rabbitmq.declare("breaking")
+    rabbitmq.publish("breaking", [b"%d" % number for number in range(2_000)])
+    found: list[bytes] = []
+    with relayed(rabbitmq.port) as relay:
+
+        def keep(rows: DataFrame, batch: int) -> None:
+            found.extend(row.body for row in rows.select("body").collect())
+            if batch in (1, 3):
+                relay.cut()
+
+        uri = f"amqp://guest:guest@127.0.0.1:{relay.port}/%2f"
+        reader = spark.readStream.format("warren").options(**rabbitmq.options | {"uri": uri})
+        query = (
+            reader.option("maxOffsetsPerTrigger", 400)
+            .load("breaking")
+            .writeStream.foreachBatch(keep)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(90)
+    assert set(found) == {b"%d" % number for number in range(2_000)}
+    # What was read and not acknowledged when it broke is read again.
+    assert len(found) >= 2_800
+    assert rabbitmq.count("breaking") == 0

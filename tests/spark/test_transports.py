@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.spark.brokers import STREAM, Place
+from tests.spark.relay import relayed
 
 from pyspark_warren.amqp import CHANNEL
 from pyspark_warren.amqp_streams import AmqpStreams
@@ -145,6 +146,39 @@ def test_messages_of_a_queue_are_acknowledged_when_the_next_batch_is_asked_for(
     assert again.latest(third, None, None) == third
     again.stop()
     assert place.count("work") == 0
+
+
+@pytest.mark.parametrize("prefetch", [20_000, 150])
+@pytest.mark.parametrize("cuts", [{1}, {2, 4}, {1, 2, 3}])
+def test_what_waited_is_read_to_its_end_though_connections_break(
+    place: Place, prefetch: int, cuts: set[int]
+) -> None:
+    place.declare("cut")
+    place.publish("cut", numbered(0, 1_000))
+    found: list[bytes] = []
+    again = 0
+    with relayed(place.port) as relay:
+        options = place.options | {"uri": f"amqp://guest:guest@127.0.0.1:{relay.port}/%2f"}
+        wanted = read_options(options | {"queue": "cut", "mode": "classic", "prefetch": str(prefetch)})
+        source = ClassicSource(wanted, choose(wanted, is_streaming=True), EVERYTHING)
+        source.end_here()
+        # What comes from now on is for another run.
+        place.publish("cut", numbered(1_000, 1_010))
+        at, batch = source.initial(), 0
+        while (end := source.latest(at, 200, None)) != at:
+            bodies = [row["body"] for row in rows(source.parts(at, end), wanted)]
+            found += bodies
+            at, batch = end, batch + 1
+            if batch in cuts:
+                # The batch is not acknowledged yet, and will be read again.
+                relay.cut()
+                assert source._inbox is not None
+                source._inbox._thread.join()
+                again += len(bodies)
+        source.stop()
+    assert set(numbered(0, 1_000)) - set(found) == set()
+    # A batch comes again for each cut, and the one before if its acknowledgement was under way.
+    assert 1_000 + again <= len(found) <= 1_010 + 2 * again
 
 
 def test_headers_come_back_with_their_types(place: Place, options: Callable[..., ReadOptions]) -> None:
