@@ -59,7 +59,7 @@ class Guest(Protocol):
         """Hold it up if it publishes, for `reason`; an empty one lets it go on."""
 
     def dismiss(self, reason: str) -> None:
-        """Ask it to go, and say why."""
+        """End it for `reason`, which it may be told."""
 
 
 class Server:

@@ -24,6 +24,8 @@ class Broker:
     password: str = "guest"
     tls_port: int | None = None
     management_port: int | None = None
+    stream_port: int | None = None
+    stream_tls_port: int | None = None
 
     @property
     def uri(self) -> str:
@@ -53,24 +55,38 @@ def named(uri: str, tls_port: int | None, management_port: int | None) -> Broker
 
 
 @contextlib.contextmanager
-def started_warren(folder: Path) -> Iterator[Broker]:
-    """The Warren that this Python imports, on free ports of both loopback addresses, with TLS as well."""
+def started_warren(folder: Path, *lines: str) -> Iterator[Broker]:
+    """The Warren that this Python imports, on free ports of both loopback addresses, with TLS as well.
+
+    `lines` are further ones of its configuration.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     issued = certificates.issue_server()
     port, tls_port, management_port = free_port(), free_port(), free_port()
+    stream_port, stream_tls_port = free_port(), free_port()
     settings = {
         "listeners.tcp.1": f"127.0.0.1:{port}",
         "listeners.tcp.2": f"::1:{port}",
         "listeners.ssl.1": f"127.0.0.1:{tls_port}",
+        "stream.listeners.ssl.1": f"127.0.0.1:{stream_tls_port}",
+        "stream.advertised_host": "localhost",
+        "stream.advertised_tls_host": "localhost",
         "management.tcp.ip": "127.0.0.1",
         "ssl_options.cacertfile": str(issued / "ca.pem"),
         "ssl_options.certfile": str(issued / "server.pem"),
         "ssl_options.keyfile": str(issued / "server_key.pem"),
     }
-    (folder / "warren.conf").write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
-    warren = start_warren(folder, port, "--config", "warren.conf", "--management-port", str(management_port))
+    said = [f"{key} = {value}" for key, value in settings.items()]
+    (folder / "warren.conf").write_text("\n".join([*said, *lines, ""]))
+    warren = start_warren(
+        folder, port, "--config", "warren.conf", "--management-port", str(management_port),
+        "--stream-port", str(stream_port),
+    )  # fmt: skip
     try:
-        yield Broker(host="127.0.0.1", port=port, tls_port=tls_port, management_port=management_port)
+        yield Broker(
+            host="127.0.0.1", port=port, tls_port=tls_port, management_port=management_port,
+            stream_port=stream_port, stream_tls_port=stream_tls_port,
+        )  # fmt: skip
     finally:
         stop(warren.process)

@@ -22,6 +22,7 @@ class Suite:
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     plugin: str = ""
     certificates: str = ""
+    settings: tuple[str, ...] = ()
     seconds_max: int = 300
     is_extra: bool = False
     is_alone: bool = False

@@ -13,11 +13,12 @@ def issue(folder: Path) -> None:
     folder.mkdir(parents=True)
     authority_folder = issue_server()
     authority = authority_of(authority_folder)
-    client = authority.issue_cert("guest@localhost", common_name="guest")
     stranger = trustme.CA().issue_cert("guest@localhost", common_name="guest")
     authority.cert_pem.write_to_path(str(folder / "ca_certificate.pem"))
-    client.private_key_pem.write_to_path(str(folder / "client_key.pem"))
-    client.cert_chain_pems[0].write_to_path(str(folder / "client_certificate.pem"))
+    for name, user in (("client", "guest"), ("client_localhost", "rabbit")):
+        client = authority.issue_cert(f"{user}@localhost", common_name=user)
+        client.private_key_pem.write_to_path(str(folder / f"{name}_key.pem"))
+        client.cert_chain_pems[0].write_to_path(str(folder / f"{name}_certificate.pem"))
     # The key does not belong to the certificate: no handshake can succeed with this pair.
     stranger.private_key_pem.write_to_path(str(folder / "client_key_broken.pem"))
     client.cert_chain_pems[0].write_to_path(str(folder / "client_certificate_broken.pem"))

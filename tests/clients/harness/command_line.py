@@ -61,7 +61,7 @@ def run_suite(suite: Suite, broker: Broker, excuses: list[Excuse], options: argp
     """Run it against `broker`, or a Warren of its own if it must be alone and none was named."""
     if options.broker or not suite.is_alone:
         return running.run_suite(suite, broker, excuses)
-    with brokers.started_warren(fetching.CACHE / f"warren-{suite.name}") as own:
+    with brokers.started_warren(fetching.CACHE / f"warren-{suite.name}", *suite.settings) as own:
         return running.run_suite(suite, own, excuses)
 
 

@@ -14,13 +14,15 @@ from tests.clients.harness.catalogue import ROOT, Suite
 
 CACHE = Path(os.environ.get("WARREN_CLIENTS_CACHE", ROOT / ".venv-clients"))
 FETCH_S_MAX = 600
+# Kinds of suites that come from npm.
+NODE = ("npm", "mocha")
 
 
 def source_of(suite: Suite) -> Path:
     """The unpacked source distribution of the suite's package, fetched on first use."""
     folder = CACHE / "sources" / f"{suite.package}-{suite.version}"
     if not folder.exists():
-        archive = download_npm(suite) if suite.kind == "npm" else download_sdist(suite)
+        archive = download_npm(suite) if suite.kind in NODE else download_sdist(suite)
         unpack(archive, folder)
     return folder
 

@@ -65,7 +65,7 @@ def applies(excuse: Excuse, broker: Broker) -> bool:
 
 def missing_tool(suite: Suite) -> str:
     """The name of a program that the suite cannot do without, or nothing."""
-    wanted = {"npm": ["node", "npm"], "local": []}.get(suite.kind, [])
+    wanted = ["node", "npm"] if suite.kind in fetching.NODE else []
     return next((tool for tool in wanted if shutil.which(tool) is None), "")
 
 
@@ -76,11 +76,14 @@ def prepared(suite: Suite, broker: Broker) -> tuple[list[str], Path]:
     folder = fetching.source_of(suite)
     if suite.certificates:
         certificates.issue(folder / suite.certificates)
-    if suite.kind == "npm":
-        tests = [
-            str(path.relative_to(folder)) for glob in suite.arguments for path in sorted(folder.glob(glob))
-        ]
+    if suite.kind in fetching.NODE:
+        globs = [given for given in suite.arguments if not given.startswith("-")]
+        tests = [str(path.relative_to(folder)) for glob in globs for path in sorted(folder.glob(glob))]
         plugin = ["--require", str(PLUGINS / suite.plugin)] if suite.plugin else []
+        if suite.kind == "mocha":
+            mocha = fetching.node_packages(*suite.requirements) / "mocha" / "bin" / "mocha.js"
+            options = [given for given in suite.arguments if given.startswith("-")]
+            return ["node", str(mocha), "--exit", *plugin, *options, *tests], folder
         return ["node", *plugin, "--test", "--test-concurrency=1", "--test-timeout=20000", *tests], folder
     python = str(fetching.environment_of(suite))
     plugin = ["-p", suite.plugin] if suite.plugin else []
@@ -92,6 +95,8 @@ def with_report(command: list[str], report: Path) -> list[str]:
     """The command, told where to leave its JUnit report."""
     if command[0] != "node":
         return [*command, f"--junitxml={report}"]
+    if "--test" not in command:
+        return [*command, "--reporter", "xunit", "--reporter-option", f"output={report}"]
     at = command.index("--test")
     return [*command[:at], "--test-reporter=junit", f"--test-reporter-destination={report}", *command[at:]]
 
@@ -127,11 +132,13 @@ def environment(suite: Suite, broker: Broker, command: list[str]) -> dict[str, s
         "uri": broker.uri,
         "tls_port": broker.tls_port or "",
         "management_port": broker.management_port or 1,
+        "stream_port": broker.stream_port or 1,
+        "stream_tls_port": broker.stream_tls_port or 1,
         "scratch": fetching.CACHE / "scratch",
         "python": sys.executable,
     }
     (fetching.CACHE / "scratch").mkdir(parents=True, exist_ok=True)
-    modules = fetching.node_packages(*suite.requirements) if suite.kind == "npm" else ""
+    modules = fetching.node_packages(*suite.requirements) if suite.kind in fetching.NODE else ""
     filled = {name: value.format_map(known) for name, value in suite.environment.items()}
     programs = str(Path(command[0]).parent)
     return {

@@ -211,8 +211,12 @@ class StreamConnection:
         return self.state.value
 
     def dismiss(self, reason: str) -> None:
-        """Ask it to go: an operator, a limit or a shutdown wants it."""
-        self.close(Code.OK, reason)
+        """End it: an operator, a limit or a shutdown wants it for `reason`.
+
+        As with RabbitMQ it is not told: clients take a lost connection for one to be made again, and a Close,
+        which some do not know from a broker, for a mistake of theirs.
+        """
+        self._finish()
         self._wake.output_ready()
 
     def block(self, reason: str) -> None:

@@ -27,7 +27,9 @@ _WANTED_PER_WORK = 16
 class Subscriptions:
     """The subscriptions of one connection."""
 
-    __slots__ = ("_asked", "_correlation", "_hall", "_outbox", "_serial", "_subscriptions")
+    __slots__ = (
+        "_asked", "_correlation", "_hall", "_outbox", "_serial", "_subscriptions", "tells_committed",
+    )  # fmt: skip
 
     def __init__(self, hall: Hall, outbox: Outbox, serial: int) -> None:
         self._hall = hall
@@ -38,6 +40,8 @@ class Subscriptions:
         # Which subscription we asked where to begin, by the number of the question.
         self._asked: dict[int, Subscription] = {}
         self._correlation = 0
+        # Whether the client knows Deliver of version 2.
+        self.tells_committed = False
 
     def __iter__(self) -> "Iterator[Subscription]":
         return iter(list(self._subscriptions.values()))
@@ -53,6 +57,7 @@ class Subscriptions:
     def subscribe(self, command: Subscribe, stream: StreamQueue) -> None:
         """Make the subscription of `command`, whose number is free; it gets messages from `begin` on."""
         subscription = Subscription(command, stream, self._hall, self._outbox)
+        subscription.tells_committed = self.tells_committed
         self._subscriptions[command.subscription] = subscription
         stream.count_reader(1)
 
@@ -126,6 +131,7 @@ class Subscription(Member):
     __slots__ = (
         "_begin", "_hall", "_is_resting", "_outbox", "_wanted", "_work", "ask", "credit", "delivered_count",
         "is_active", "is_wanted", "key", "next", "number", "offset", "properties", "stream",
+        "tells_committed",
     )  # fmt: skip
 
     def __init__(self, command: Subscribe, stream: StreamQueue, hall: Hall, outbox: Outbox) -> None:
@@ -142,6 +148,8 @@ class Subscription(Member):
         # Of its group, if it has one; and how the client is asked.
         self.key: GroupKey | None = None
         self.ask: Callable[..., None] = _nobody
+        # Whether a Deliver says where the last chunk begins.
+        self.tells_committed = False
         self._hall = hall
         self._outbox = outbox
         # How many messages were sent so far.
@@ -194,8 +202,9 @@ class Subscription(Member):
                 return
             data = self._hall.entries(chunk)
             delivered = Delivered(
-                subscription=self.number, first=chunk.first, time=chunk.time, epoch=log.number, messages=()
-            )
+                subscription=self.number, first=chunk.first, time=chunk.time, epoch=log.number, messages=(),
+                committed=log.last_chunk() if self.tells_committed else None,
+            )  # fmt: skip
             outbox.raw(deliver_head(delivered, chunk.count, data) + data)
             self.credit -= 1
             self.delivered_count += chunk.count

@@ -23,7 +23,9 @@ from warren.wire.streams.fields import Broker, Placement, Version
 
 _SINGLE_ACTIVE = "single-active-consumer"
 _SUPER_STREAM = "super-stream"
-_VERSIONS = tuple(Version(key, 1, 2 if key == Key.PUBLISH else 1) for key in Key)
+# With a filter value; with the chunk that was committed last.
+_SECOND = (Key.PUBLISH, Key.DELIVER)
+_VERSIONS = tuple(Version(key, 1, 2 if key in _SECOND else 1) for key in Key)
 
 
 class Working:
@@ -244,12 +246,12 @@ class Working:
 
     async def _stats(self, command: commands.StreamStats) -> commands.StreamStatsAnswer:
         log = self._readable(command.stream).log
-        last = log.committed - 1
-        chunk = log.read(last) if last >= log.first else None
+        last = log.last_chunk()
         counters = (
-            ("first_chunk_id", log.first if chunk is not None else -1),
-            ("committed_chunk_id", -1 if chunk is None else chunk.first),
-            ("committed_offset", -1 if chunk is None else last),
+            ("first_chunk_id", -1 if last < 0 else log.first),
+            ("last_chunk_id", last),
+            ("committed_chunk_id", last),
+            ("committed_offset", -1 if last < 0 else log.committed - 1),
         )
         return commands.StreamStatsAnswer(Code.OK, counters)
 
@@ -266,6 +268,8 @@ class Working:
     async def _exchange_versions(
         self, command: commands.ExchangeCommandVersions
     ) -> commands.ExchangeCommandVersionsAnswer:
+        known = {version.key: version.last for version in command.versions}
+        self.subscriptions.tells_committed = known.get(Key.DELIVER, 1) > 1
         return commands.ExchangeCommandVersionsAnswer(Code.OK, _VERSIONS)
 
     # --- private ----------------------------------------------------------------------------------

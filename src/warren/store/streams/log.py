@@ -63,6 +63,7 @@ class StreamLog:
         "_cache",
         "_disk",
         "_flying",
+        "_last",
         "_pending",
         "_random_octets",
         "_report",
@@ -94,6 +95,8 @@ class StreamLog:
         # The offset of the next message, and the one before which all can be read.
         self.next = segments[-1].end if segments else 0
         self.committed = self.next
+        # Where the last chunk begins that can be read; -1 if that is not known.
+        self._last = -1
         # Whether the store knows that there is something to write, and who is told when it was.
         self.is_dirty = False
         # Of this stream, and of none that has its name before or after.
@@ -245,6 +248,7 @@ class StreamLog:
         for chunk in flying:
             if chunk.count:
                 self._cache.put(self.number, chunk)
+                self._last = chunk.first
         if flying:
             self.committed = self.segments[-1].end
             self.listener()
@@ -270,6 +274,13 @@ class StreamLog:
                 return chunk
             offset = self._behind_damage(offset)
         return None
+
+    def last_chunk(self) -> int:
+        """Where the last chunk that can be read begins; -1 if there is none."""
+        if not self.first <= self._last:
+            chunk = self.read(self.committed - 1) if self.committed > self.first else None
+            self._last = -1 if chunk is None else chunk.first
+        return self._last
 
     def end_of_unwanted(self, first: int, wanted: Wanted) -> int | None:
         """Up to where chunks from `first` on are known to have nothing that is `wanted`."""

@@ -36,12 +36,12 @@ def test_a_client_that_closes_has_an_answer(node: Node) -> None:
     assert not node.server.guests
 
 
-def test_a_client_that_is_dismissed_is_told_why(node: Node) -> None:
+def test_a_client_that_is_dismissed_loses_its_connection_without_a_word(node: Node) -> None:
     client = node.stream()
     client.connection.dismiss("shutdown")
-    assert client.hear() == [commands.Close(Code.OK, "shutdown")]
-    client.say(commands.encode_answer(Key.CLOSE, 1, Code.OK))
+    assert client.hear() == []
     assert client.connection.is_finished
+    assert not node.server.guests
 
 
 def test_connections_count_for_the_limits_of_users_and_virtual_hosts(node: Node) -> None:

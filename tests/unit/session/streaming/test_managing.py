@@ -80,7 +80,7 @@ def test_metadata_say_where_streams_are(client: StreamClient) -> None:
 
 
 def test_stats_are_offsets(node: Node, client: StreamClient) -> None:
-    names = ("first_chunk_id", "committed_chunk_id", "committed_offset")
+    names = ("first_chunk_id", "last_chunk_id", "committed_chunk_id", "committed_offset")
     empty = commands.StreamStatsAnswer(Code.OK, tuple((name, -1) for name in names))
     assert client.ask(commands.StreamStats("s")) == [empty]
     client.ask(commands.DeclarePublisher(1, "", "s"))
@@ -88,14 +88,14 @@ def test_stats_are_offsets(node: Node, client: StreamClient) -> None:
         client.publish(1, (0, data(b"a")), (0, data(b"b")))
         node.write()
     client.hear()
-    found = commands.StreamStatsAnswer(Code.OK, tuple(zip(names, (0, 2, 3), strict=True)))
+    found = commands.StreamStatsAnswer(Code.OK, tuple(zip(names, (0, 2, 2, 3), strict=True)))
     assert client.ask(commands.StreamStats("s")) == [found]
 
 
 def test_versions_of_commands_stand_in_order(client: StreamClient) -> None:
     [answer] = client.ask(commands.ExchangeCommandVersions(()))
     assert [version.key for version in answer.versions] == list(range(1, 31))
-    assert [version.key for version in answer.versions if version.last == 2] == [Key.PUBLISH]
+    assert [version.key for version in answer.versions if version.last == 2] == [Key.PUBLISH, Key.DELIVER]
 
 
 def test_a_super_stream_is_an_exchange_and_its_partitions(node: Node, client: StreamClient) -> None:

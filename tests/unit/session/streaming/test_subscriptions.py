@@ -7,7 +7,7 @@ from warren.metadata.commands import SetPermissions
 from warren.wire.streams import commands
 from warren.wire.streams.codes import Code, Key, OffsetType
 from warren.wire.streams.delivery import Delivered
-from warren.wire.streams.fields import Offset
+from warren.wire.streams.fields import Offset, Version
 
 FIRST = Offset(OffsetType.FIRST)
 
@@ -75,6 +75,16 @@ def test_a_chunk_is_sent_for_each_credit(node: Node) -> None:
     assert firsts(client.ask(commands.Credit(1, 100))) == [3]
     unknown = client.ask(commands.Credit(9, 1))
     assert unknown == [commands.CreditAnswer(Code.SUBSCRIPTION_ID_DOES_NOT_EXIST, 9)]
+
+
+def test_who_knows_the_second_version_is_told_how_far_the_stream_is_committed(node: Node) -> None:
+    client = filled(node)
+    for highest, expected in ((1, [None] * 3), (2, [3] * 3)):
+        client.ask(commands.ExchangeCommandVersions((Version(Key.DELIVER, 1, highest),)))
+        heard = client.subscribe(highest, FIRST)
+        assert firsts(heard) == [0, 2, 3]
+        assert [one.committed for one in heard if isinstance(one, Delivered)] == expected
+        client.ask(commands.Unsubscribe(highest))
 
 
 def test_what_is_not_synced_is_not_delivered(node: Node) -> None:
