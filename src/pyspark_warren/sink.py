@@ -189,8 +189,9 @@ def _commit(options: WriteOptions, messages: "list[WriterCommitMessage | None]")
     told = commit(options.broker, first.query, first.batch, partitions)
     if options.is_mandatory and told.get("unroutable"):
         raise Unpublished(
-            f"{told['unroutable']} messages of batch {first.batch} reached no queue, which mandatory=false "
-            "lets pass; the others are published, and the batch will not be published again"
+            f"{told['unroutable']} messages of batch {first.batch} reached no queue: bindings have changed "
+            "since they were staged. The others are published, and the batch will not be published again. "
+            "mandatory=false goes on without them"
         )
 
 

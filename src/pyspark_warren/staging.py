@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,9 @@ def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, place: dict[
     name = options.exchange or DEFAULT_EXCHANGE
     target = path("warren", "staged", options.broker.target.vhost, name)
     management = Management(options.broker)
+    if options.is_mandatory:
+        # Refused now, it can be published later: behind the commit it could not.
+        place = {**place, "mandatory": "true"}
     try:
         told: dict[str, Any] = management.send(target, place, rows.octets(first), ARROW_STREAM)
     except HttpRefused as refused:
@@ -44,7 +47,10 @@ def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, place: dict[
 
 
 def commit(broker: Broker, query: str, batch: int, partitions: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Publish what was staged, once however often it is asked; what the broker says when it is done."""
+    """Publish what was staged, once however often it is asked; what the broker says when it is done.
+
+    `Unpublished` if nothing of it moves for as long as the options have patience.
+    """
     body = {
         "query": query,
         "batch": batch,
@@ -52,12 +58,27 @@ def commit(broker: Broker, query: str, batch: int, partitions: Sequence[tuple[in
     }
     target = path("warren", "staged", broker.target.vhost, "commit")
     management = Management(broker)
+    published, progress = -1, time.monotonic()
     while True:
         told: dict[str, Any] = management.post(target, body)
         if told["state"] != _COMMITTING:
             return told
+        if told["published"] > published:
+            published, progress = told["published"], time.monotonic()
+        elif time.monotonic() - progress > broker.timeout_ms / 1000:
+            raise Unpublished(_held_up(told, query, batch))
         # It is decided: what is in its way holds up this query, and nothing else.
         time.sleep(AGAIN_S)
+
+
+def _held_up(told: Mapping[str, Any], query: str, batch: int) -> str:
+    why = told.get("reason") or "the broker does not say why"
+    return (
+        f"{told['published']} of {told['rows']} messages of batch {batch} are published, the others wait: "
+        f"{why}. The broker publishes them, once, when that has changed. A streaming query that is started "
+        "again waits for it, and so does a batch write with the same txnId; any other write of these rows "
+        f"publishes them twice. The broker knows the batch as query {query!r}"
+    )
 
 
 def give_up(broker: Broker, query: str, batch: int) -> None:

@@ -35,10 +35,10 @@ class Job:
         self._exchange = exchange
         self._vhost = quoted(vhost)
 
-    def stage(self, batch: int, partition: int, octets: bytes, attempt: int = 0) -> Answer:
+    def stage(self, batch: int, partition: int, octets: bytes, attempt: int = 0, **more: str) -> Answer:
         """Leave rows."""
-        query = urlencode({"query": self._query, "batch": batch, "partition": partition, "attempt": attempt})
-        path = f"/warren/staged/{self._vhost}/{quoted(self._exchange)}?{query}"
+        given = {"query": self._query, "batch": batch, "partition": partition, "attempt": attempt, **more}
+        path = f"/warren/staged/{self._vhost}/{quoted(self._exchange)}?{urlencode(given)}"
         return self._client.ask(f"POST {path}", octets, {"content-type": ARROW_STREAM})
 
     def commit(self, batch: int, *partitions: int, attempt: int = 0) -> Answer:

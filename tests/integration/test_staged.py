@@ -257,6 +257,27 @@ def test_rows_are_routed_as_any_message(client: Client, channel: Any) -> None:
     assert (taken(channel), taken(channel, "other")) == ([b"1"], [b"1", b"2"])
 
 
+def test_mandatory_rows_that_would_reach_no_queue_are_not_staged(client: Client, channel: Any) -> None:
+    staged = job(client, query="mandatory")
+    answer = staged.stage(0, 0, bodies([b"1"], "nowhere"), mandatory="true")
+    assert (answer.status, answer.reason) == (400, "no queue 'nowhere' in vhost 'staged'")
+    channel.queue_bind("q", "amq.topic", "q.#")
+    staged = job(client, "amq.topic", "mandatory")
+    octets = stream({"body": [b"1", b"2"], "routing_key": ["q.x", "nowhere"]})
+    answer = staged.stage(0, 0, octets, mandatory="true")
+    reason = "no queue takes messages to exchange 'amq.topic' with routing key 'nowhere'"
+    assert (answer.status, answer.reason) == (400, reason)
+    assert client.get("/warren/staged") == []
+    assert staged.stage(0, 0, bodies([b"1"] * 2, "q.x"), mandatory="true").status == 200
+    # A copy that arrives is enough, and an exchange that looks at headers is asked about them.
+    copied = stream({"body": [b"1"], "routing_key": ["nowhere"], "headers_json": ['{"CC": ["q"]}']})
+    assert job(client, query="copied").stage(0, 0, copied, mandatory="true").status == 200
+    channel.queue_bind("q", "amq.headers", "", {"x-match": "all", "kind": "a"})
+    for kind, status in (("a", 200), ("b", 400)):
+        rows = stream({"body": [b"1", b"2"], "headers_json": [f'{{"kind": "{kind}"}}', '{"kind": "a"}']})
+        assert job(client, "amq.headers", kind).stage(0, 0, rows, mandatory="true").status == status
+
+
 def test_a_full_queue_makes_the_commit_wait_and_then_it_goes_on_where_it_was(
     client: Client, channel: Any
 ) -> None:

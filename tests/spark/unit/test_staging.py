@@ -6,6 +6,7 @@ from tests.spark.unit.doubles import Answer, Asked, Double, answering
 
 from pyspark_warren.http import HttpRefused
 from pyspark_warren.options import WriteOptions, write_options
+from pyspark_warren.publishing import Unpublished
 from pyspark_warren.sink import BatchWriter, Published, Task
 from pyspark_warren.staging import commit, give_up, stage
 
@@ -34,7 +35,8 @@ def test_rows_are_sent_with_the_columns_that_count() -> None:
         assert stage([batch.slice(0, 0), batch, batch], options(double, persistent="false"), TASK.place) == 4
         (asked,) = double.asked
     assert asked.path == "/api/warren/staged///amq.default"
-    assert asked.query == {"query": "query", "batch": "7", "partition": "1", "attempt": "12"}
+    place = {"query": "query", "batch": "7", "partition": "1", "attempt": "12"}
+    assert asked.query == {**place, "mandatory": "true"}
     table = pa.ipc.open_stream(asked.body).read_all()
     assert table.column_names == ["body", "type", "routing_key", "delivery_mode"]
     assert table.slice(0, 1).to_pylist() == [
@@ -73,6 +75,20 @@ def test_the_driver_commits_what_has_rows_in_order_and_waits_until_it_is_done() 
             "partitions": [{"partition": 1, "attempt": 31}, {"partition": 2, "attempt": 32}],
         }
     ] * 2  # fmt: skip
+
+
+def test_a_commit_that_nothing_moves_fails_with_the_reason_and_what_becomes_of_it() -> None:
+    told = {"state": "committing", "rows": 10, "published": 5, "reason": "queue 'q' is full and refuses it"}
+    with answering(lambda _: (202, told)) as double:
+        writer = BatchWriter(options(double, timeoutMs="300"))
+        with pytest.raises(Unpublished, match=r"5 of 10 .* queue 'q' is full .*started again waits for it"):
+            writer.commit([Published(TASK, 10, is_staged=True)])
+
+
+def test_rows_that_may_reach_no_queue_are_not_looked_at_when_they_are_staged() -> None:
+    with answering(counted) as double:
+        stage([pa.record_batch({"body": [b"a"]})], options(double, mandatory="false"), TASK.place)
+        assert "mandatory" not in double.asked[0].query
 
 
 def test_a_commit_that_misses_a_stage_fails() -> None:

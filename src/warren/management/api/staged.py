@@ -22,7 +22,7 @@ from warren.management.managed import Managed
 from warren.management.replies import Refused, bad_request, done, not_authorised, refused, reply
 from warren.management.staging.commit import Commit
 from warren.management.staging.frames import FrameRefused, Read, frames
-from warren.management.staging.room import Busy, Full, Room, is_over
+from warren.management.staging.room import Admission, Busy, Full, Room, is_over
 from warren.management.staging.rows import RowRefused, Rows
 from warren.store.segment import SegmentError
 from warren.store.staged.progress import Progress, State
@@ -40,13 +40,19 @@ _ALREADY: Literal["already committed"] = "already committed"
 _COMMITTING: Literal["committing"] = "committing"
 
 
-class StageQuery(TypedDict):
+class StagePlace(TypedDict):
     """What the rows are for."""
 
     query: Annotated[str, meant("Who commits: a name that no other writer has")]
     batch: Annotated[int, meant("Numbers of batches of a query grow")]
     partition: int
     attempt: Annotated[int, meant("Staged again with the same one, rows replace those before")]
+
+
+class StageQuery(StagePlace, total=False):
+    """What the rows are for, and whether they have to arrive."""
+
+    mandatory: Annotated[bool, meant("Refuse rows that would reach no queue")]
 
 
 class StagedShape(TypedDict, total=False):
@@ -149,9 +155,11 @@ async def stage(request: web.Request, node: Managed) -> web.StreamResponse:
     except ImportError:
         reason = "rows need pyarrow: install it, or Warren as warren[arrow]"
         raise Refused(refused(501, "not_implemented", reason)) from None
+    is_mandatory = request.query.get("mandatory") == "true"
+    admission = Admission(admit=asks.rules.admit, is_mandatory=is_mandatory)
     rows = Rows(arrow, exchange, user, may_impersonate=asks.rules.may_impersonate)
     try:
-        staged = await room.stage(description, rows, frames(_reading(request)), asks.rules.admit)
+        staged = await room.stage(description, rows, frames(_reading(request)), admission)
     except (FrameRefused, RowRefused) as error:
         raise bad_request(str(error)) from None
     except Busy as error:

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,8 @@ from warren.limits import (
 from warren.management.staging.commit import Commit, CommitWorld
 from warren.management.staging.frames import Frame, Kind
 from warren.management.staging.rows import RowRefused, Rows
+from warren.model.message import HAS_HEADERS, Message
+from warren.routing.router import decode_name
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.worker import Worker
 from warren.session.domain import Domain
@@ -50,6 +53,14 @@ class Busy(Exception):
 
 class Full(Exception):
     """There is no room for more; the text says where."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What rows must keep to: where they may go, and whether they must reach a queue."""
+
+    admit: Admit
+    is_mandatory: bool
 
 
 class Room:
@@ -125,21 +136,21 @@ class Room:
     # --- staging --------------------------------------------------------------------------------
 
     async def stage(
-        self, description: Description, rows: Rows, frames: AsyncIterator[Frame], admit: Admit
+        self, description: Description, rows: Rows, frames: AsyncIterator[Frame], admission: Admission
     ) -> Stage:
         """Keep the rows that come in `frames`. Busy, Full, RowRefused, OSError; and what `admit` raises."""
         batch = (description.query, description.batch)
         self._coming[batch] = self._coming.get(batch, 0) + 1
         try:
             async with self._staging.turn:
-                return await self._receive(description, rows, frames, admit)
+                return await self._receive(description, rows, frames, admission)
         finally:
             self._coming[batch] -= 1
             if not self._coming[batch]:
                 del self._coming[batch]
 
     async def _receive(
-        self, description: Description, rows: Rows, frames: AsyncIterator[Frame], admit: Admit
+        self, description: Description, rows: Rows, frames: AsyncIterator[Frame], admission: Admission
     ) -> Stage:
         self._check_open(description)
         staging, disk = self._staging, self._writing
@@ -159,7 +170,7 @@ class Room:
                         raise RowRefused("columns cannot be dictionaries")
                     case Kind.RECORDS:
                         taken = partial(_taken, rows, writer, frame.octets)
-                        await self._admit(await done_by(staging.receiver, taken), admit)
+                        await self._admit(await done_by(staging.receiver, taken), admission)
                         staging.octets_coming += writer.size - coming
                         coming = writer.size
                         self._check_room(writer.size)
@@ -181,13 +192,26 @@ class Room:
             await self._perform(steps)
         return stage
 
-    async def _admit(self, addresses: set[bytes], admit: Admit) -> None:
-        """Raise unless all `addresses` may be published to."""
-        for count, address in enumerate(addresses):
-            if admit(address):
+    async def _admit(self, examples: Mapping[bytes, Message], admission: Admission) -> None:
+        """Raise unless all that go where one of `examples` goes may, and do if they have to."""
+        is_any_key = False
+        for count, message in enumerate(examples.values()):
+            is_any_key = is_any_key or admission.admit(message.address)
+            if admission.is_mandatory:
+                self._check_routed(message)
+            elif is_any_key:
                 return
             if count % 256 == 255:
                 await asyncio.sleep(0)
+
+    def _check_routed(self, message: Message) -> None:
+        if self.domain.vhost.router.route(message.address, message):
+            return
+        exchange = decode_name(message.address, 0)
+        key = decode_name(message.address, 1 + message.address[0])
+        if exchange:
+            raise RowRefused(f"no queue takes messages to exchange '{exchange}' with routing key '{key}'")
+        raise RowRefused(f"no queue '{key}' in vhost '{self.domain.vhost.name}'")
 
     def _check_open(self, description: Description) -> None:
         """Busy if nothing is staged any more for its batch."""
@@ -406,16 +430,20 @@ def _fail(over: "asyncio.Future[Result]", error: Exception) -> None:
         over.set_exception(error)
 
 
-def _taken(rows: Rows, writer: StageWriter, octets: bytes) -> set[bytes]:
-    """Write the rows of one batch; answers where they go."""
-    addresses = set()
+def _taken(rows: Rows, writer: StageWriter, octets: bytes) -> dict[bytes, Message]:
+    """Write the rows of one batch; answers one of all that go to the same queues, for each of those ways."""
+    examples = {}
     for some in rows.take(octets):
         if isinstance(some, Run):
-            addresses.add(some.like.address)
+            examples[some.like.address] = some.like
             writer.add_run(some)
         else:
             for message in some:
-                addresses.add(message.address)
+                # An exchange may look at headers, and they may name more keys.
+                like = message.address
+                if message.flags & HAS_HEADERS:
+                    like += message.property_list
+                examples[like] = message
                 writer.add(message)
         writer.flush()
-    return addresses
+    return examples
