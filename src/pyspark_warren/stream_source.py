@@ -39,7 +39,14 @@ class StreamSource:
     ) -> dict[str, Any]:
         """How far the next batch goes."""
         before = offsets.read(start)
-        ends, sizes = self._ends(before)
+        self._check_known(before)
+        bounds = self._looked(before)
+        ends = self._seen
+        # What retention took is not in the batch, and a stream that is new to the query begins where it does.
+        begins = {
+            key: Place(one.epoch, max(one.first, before[key].next if key in before else 0))
+            for key, one in bounds.items()
+        }
         if self._target is not None:
             ends = {
                 key: min(place, self._target[key], key=_next)
@@ -47,10 +54,10 @@ class StreamSource:
                 if key in self._target
             }
         if octets_max is not None:
-            octets = max(sizes.values(), default=0)
+            octets = max((one.octets for one in bounds.values()), default=0)
             offsets_max = min(offsets_max or 2**63, max(1, octets_max // max(octets, 1)))
         if offsets_max is not None:
-            ends = limited(before, ends, offsets_max)
+            ends = limited(begins, ends, offsets_max)
         return offsets.written(
             {key: max(place, before.get(key, place), key=_next) for key, place in ends.items()}
         )
@@ -65,7 +72,8 @@ class StreamSource:
 
     def batch(self, wanted: Narrowed) -> list[Part]:
         """The tasks of a read of what is there, as far as it is `wanted`."""
-        starting, ending = self._edge(self._options.starting), self._edge(self._options.ending)
+        starting = self._edge(self._options.starting)
+        ending = self._edge(self._options.ending, "endingOffsets")
         start, end = {}, {}
         for queue in filter(wanted.has, self._choice.queues):
             key = offsets.key(self._vhost, queue)
@@ -76,14 +84,14 @@ class StreamSource:
     def parts(self, start: Mapping[str, Any], end: Mapping[str, Any], only: Addressed = ANY) -> list[Part]:
         """The tasks of one batch; the same for the same offsets, whenever it is asked."""
         before, after = offsets.read(start), offsets.read(end)
+        self._check_known({**before, **after})
         wanted = []
         for queue in self._choice.queues:
             key = offsets.key(self._vhost, queue)
             if key in after:
-                first = before.get(key, Place(after[key].epoch, 0))
-                if first.next < after[key].next:
+                first = before.get(key)
+                if first is None or first.next < after[key].next:
                     wanted.append(self._checked(queue, first, after[key]))
-        self._check_known(after)
         total = sum(one.end - one.start for one in wanted)
         return [
             StreamPart(replace(one, start=low, end=high, only=only), self._choice.transport)
@@ -103,37 +111,46 @@ class StreamSource:
     def stop(self) -> None:
         """Nothing is held."""
 
-    def _edge(self, where: str | int | Mapping[str, Any]) -> dict[str, Place]:
+    def _edge(
+        self, where: str | int | Mapping[str, Any], option: str = "startingOffsets"
+    ) -> dict[str, Place]:
         """The place of each stream that an option means."""
         given = offsets.read(where) if isinstance(where, Mapping) else {}
+        if isinstance(where, Mapping):
+            self._check_given(given, option)
         places = {}
         for queue in self._choice.queues:
             key = offsets.key(self._vhost, queue)
-            bounds = self._streams.bounds(queue)
             match where:
                 case int():
+                    bounds = self._streams.bounds(queue)
                     place = self._streams.offset_at(queue, where)
                 case str():
+                    bounds = self._streams.bounds(queue)
                     place = bounds.first if where == EARLIEST else bounds.committed
                 case _:
-                    if key not in given:
-                        raise ValueError(f"startingOffsets and endingOffsets must name {key!r}")
                     place = given[key].next
+                    bounds = self._streams.bounds(queue, place)
+                    if place > bounds.committed:
+                        raise ValueError(
+                            f"{option!r} names the offset {place} of {key!r}, "
+                            f"which ends at {bounds.committed}"
+                        )
+                    self._check_same(queue, given[key], bounds)
             places[key] = Place(bounds.epoch, place)
         return places
 
-    def _ends(self, before: Mapping[str, Place]) -> tuple[dict[str, Place], dict[str, int]]:
-        """Where each stream ends, and how large its messages are about; raises if it is another one."""
-        ends, sizes = {}, {}
+    def _looked(self, before: Mapping[str, Place]) -> dict[str, Bounds]:
+        """What each stream holds now; raises if it is another one."""
+        looked = {}
         for queue in self._choice.queues:
             key = offsets.key(self._vhost, queue)
             bounds = self._streams.bounds(queue, before[key].next if key in before else 0)
             if key in before:
                 self._check_same(queue, before[key], bounds)
-            ends[key] = Place(bounds.epoch, bounds.committed)
-            sizes[key] = bounds.octets
-        self._seen = dict(ends)
-        return ends, sizes
+            looked[key] = bounds
+        self._seen = {key: Place(bounds.epoch, bounds.committed) for key, bounds in looked.items()}
+        return looked
 
     def _check_same(self, queue: str, before: Place, bounds: Bounds) -> None:
         is_other = before.epoch and bounds.epoch and before.epoch != bounds.epoch
@@ -143,26 +160,39 @@ class StreamSource:
                 "it was deleted and declared again. Start with a new checkpoint"
             )
 
-    def _checked(self, queue: str, start: Place, end: Place) -> Range:
-        """[start, end) of a stream, or what is left of it."""
+    def _checked(self, queue: str, start: Place | None, end: Place) -> Range:
+        """[start, end) of a stream, or what is left of it; no start is that of a stream new to the query."""
         bounds = self._streams.bounds(queue, end.next)
         self._check_same(queue, end, bounds)
-        first = start.next
+        first = 0 if start is None else start.next
         if bounds.first > first:
-            if self._options.is_loss_fatal:
+            if self._options.is_loss_fatal and start is not None:
                 raise gone(queue, first, bounds.first)
             first = min(bounds.first, end.next)
         return Range(
             queue=queue, epoch=end.epoch, start=first, end=end.next, is_loss_fatal=self._options.is_loss_fatal
         )
 
-    def _check_known(self, after: Mapping[str, Place]) -> None:
-        known = {offsets.key(self._vhost, queue) for queue in self._choice.queues}
-        missing = sorted(after.keys() - known)
-        if missing and self._options.is_loss_fatal:
+    def _check_known(self, places: Mapping[str, Place]) -> None:
+        if (unknown := self._unknown(places)) and self._options.is_loss_fatal:
             raise DataLoss(
-                f"the checkpoint has offsets of {', '.join(missing)}, which the query does not read"
+                f"the checkpoint has offsets of {unknown}, which the query does not read: it is of another "
+                "query, or streams were deleted. Start with a new checkpoint; failOnDataLoss=false goes on "
+                "without what is not read"
             )
+
+    def _check_given(self, given: Mapping[str, Place], option: str) -> None:
+        for queue in self._choice.queues:
+            if (key := offsets.key(self._vhost, queue)) not in given:
+                raise ValueError(
+                    f"{option!r} must name {key!r}, and names {', '.join(sorted(given)) or 'none'}"
+                )
+        if unknown := self._unknown(given):
+            raise ValueError(f"{option!r} names {unknown}, which is not read")
+
+    def _unknown(self, places: Mapping[str, Place]) -> str:
+        known = {offsets.key(self._vhost, queue) for queue in self._choice.queues}
+        return ", ".join(sorted(places.keys() - known))
 
 
 def limited(before: Mapping[str, Place], ends: Mapping[str, Place], count: int) -> dict[str, Place]:
