@@ -5,6 +5,8 @@
  *   WARREN_ROOT    only files below this directory count
  *   WARREN_KILL    "pwrite:17": SIGKILL at the 17th pwrite below the root, of which half was done;
  *                  "fdatasync:3", "rename:1", "unlink:1", "open:4": before it is done
+ *                  "fdatasync:2:*.segment": only those of files with such a path count
+ *   WARREN_SINCE   "*.plan": and only when a file has got such a path by a rename
  *
  * record │ kind u8 │ at u64 │ size of a u32 │ size of b u32 │ a │ b │     integers in the order of this machine
  *
@@ -14,6 +16,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -38,8 +41,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int output = -1;
 static char root[PATH_MAX];
 static char kill_kind[32];
+static char kill_path[PATH_MAX] = "*";
+static const char *kill_since;
 static long kill_at;
 static long counted;
+static int is_armed;
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("WARREN_RECORD");
@@ -47,7 +53,9 @@ __attribute__((constructor)) static void begin(void) {
     const char *below = getenv("WARREN_ROOT");
     if (below) snprintf(root, sizeof root, "%s", below);
     if (path) output = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (end) sscanf(end, "%31[^:]:%ld", kill_kind, &kill_at);
+    if (end) sscanf(end, "%31[^:]:%ld:%4095s", kill_kind, &kill_at, kill_path);
+    kill_since = getenv("WARREN_SINCE");
+    is_armed = !kill_since;
 }
 
 static void put(const void *octets, size_t size) {
@@ -99,8 +107,8 @@ static int is_client(int file) {
     return !getsockname(file, (struct sockaddr *)&address, &size) && address.ss_family == AF_INET;
 }
 
-static int is_last(const char *kind) {
-    if (!kill_at || strcmp(kind, kill_kind)) return 0;
+static int is_last(const char *kind, const char *path) {
+    if (!kill_at || !is_armed || strcmp(kind, kill_kind) || fnmatch(kill_path, path, 0)) return 0;
     return __sync_add_and_fetch(&counted, 1) == kill_at;
 }
 
@@ -123,7 +131,7 @@ static int place_of(int directory, const char *path, char *place) {
 static void opened(int directory, const char *path, int flags) {
     char place[PATH_MAX];
     if (!(flags & (O_CREAT | O_TRUNC)) || !place_of(directory, path, place)) return;
-    if (is_last("open")) raise(SIGKILL);
+    if (is_last("open", place)) raise(SIGKILL);
     note('C', (flags & O_TRUNC) != 0, place, "");
 }
 
@@ -166,7 +174,7 @@ ssize_t pwrite64(int file, const void *octets, size_t size, off_t at) {
     REAL(ssize_t, "pwrite64", int, const void *, size_t, off_t);
     char path[PATH_MAX];
     if (path_of(file, path)) {
-        if (is_last("pwrite")) {
+        if (is_last("pwrite", path)) {
             real(file, octets, size / 2, at);
             raise(SIGKILL);
         }
@@ -222,7 +230,7 @@ int fdatasync(int file) {
     REAL(int, "fdatasync", int);
     char path[PATH_MAX];
     int counts = path_of(file, path);
-    if (counts && is_last("fdatasync")) raise(SIGKILL);
+    if (counts && is_last("fdatasync", path)) raise(SIGKILL);
     int status = real(file);
     if (counts && !status) note('Y', 0, path, "");
     return status;
@@ -232,7 +240,7 @@ int fsync(int file) {
     REAL(int, "fsync", int);
     char path[PATH_MAX];
     int counts = path_of(file, path);
-    if (counts && is_last("fsync")) raise(SIGKILL);
+    if (counts && is_last("fsync", path)) raise(SIGKILL);
     int status = real(file);
     if (counts && !status) note('Y', 0, path, "");
     return status;
@@ -250,7 +258,8 @@ int ftruncate(int file, off_t size) { return ftruncate64(file, size); }
 static void renamed(int from_directory, const char *from, int to_directory, const char *to) {
     char old[PATH_MAX], new[PATH_MAX];
     if (!place_of(from_directory, from, old) || !place_of(to_directory, to, new)) return;
-    if (is_last("rename")) raise(SIGKILL);
+    if (is_last("rename", new)) raise(SIGKILL);
+    if (kill_since && !fnmatch(kill_since, new, 0)) is_armed = 1;
     note('R', 0, old, new);
 }
 
@@ -269,7 +278,7 @@ int renameat(int from_directory, const char *from, int to_directory, const char 
 static void unlinked(int directory, const char *path) {
     char place[PATH_MAX];
     if (!place_of(directory, path, place)) return;
-    if (is_last("unlink")) raise(SIGKILL);
+    if (is_last("unlink", place)) raise(SIGKILL);
     note('U', 0, place, "");
 }
 
@@ -288,7 +297,7 @@ int unlinkat(int directory, const char *path, int flags) {
 int mkdir(const char *path, mode_t mode) {
     REAL(int, "mkdir", const char *, mode_t);
     int counts = is_below(path);
-    if (counts && is_last("mkdir")) raise(SIGKILL);
+    if (counts && is_last("mkdir", path)) raise(SIGKILL);
     int done = real(path, mode);
     if (counts && !done) note('M', 0, path, "");
     return done;

@@ -29,8 +29,9 @@ class File:
             self.unsynced.append((begin, octets[begin - at : behind - at]))
 
     def sync(self) -> None:
-        self.synced = bytearray(self.current)
-        self.unsynced = []
+        if self.unsynced:
+            self.synced = bytearray(self.current)
+            self.unsynced = []
 
     def lose_power(self, chance: random.Random) -> None:
         """Any part of what was not synced has reached the disk, in any order."""
@@ -105,6 +106,10 @@ class SimulatedDisk:
             if error is not None or not self._job:
                 done, self._done = self._done, None
                 done(error)
+
+    def die(self) -> None:
+        """The process is killed: what it has written is there, and will be on the disk at some time."""
+        self._job, self._done = [], None
 
     def lose_power(self) -> None:
         """What is left when the power comes back."""

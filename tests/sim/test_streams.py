@@ -184,10 +184,27 @@ class Run:
             assert chunk.message(place).content == self.appended[number][offset][0]
 
     def cut(self) -> None:
-        """The power goes, and comes back: what is there is what may be there."""
+        """The power goes, and comes back."""
         self.disk.fault = None
+        seen = dict.fromkeys(STREAMS, 0)
+        if self.chance.random() < 0.5:
+            # Killed before: what can be read from then on stays.
+            self.disk.die()
+            self.open()
+            self.check()
+            seen = {number: self.log(number).committed for number in STREAMS}
+            if self.chance.random() < 0.5:
+                self.publish()
+                self.store.commit()
+                self.disk.advance(self.chance.randrange(4))
         self.disk.lose_power()
         self.open()
+        self.check()
+        for number in STREAMS:
+            assert self.log(number).committed >= seen[number], f"stream {number} has lost what could be read"
+
+    def check(self) -> None:
+        """What is there is what may be there."""
         assert not self.damage
         for number in STREAMS:
             log, appended = self.log(number), self.appended[number]

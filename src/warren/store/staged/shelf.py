@@ -107,7 +107,9 @@ def open_shelf(disk: Disk, report: Callable[[SegmentError], None]) -> Shelf:
         else:
             # What has a greater number came later, and is instead of what was in its place.
             superseded += shelf.add(stage)
-    disk.perform(superseded)
+    # A plan may have got its name just before its process was killed: nothing of it is published before that
+    # survives a power cut.
+    disk.perform([*superseded, SyncDirectory()])
     return shelf
 
 

@@ -3,6 +3,8 @@
 A stream may end in the middle of a batch that a power cut has torn, of which nothing was confirmed: it is
 zeroed. Before a chunk that follows a sync nothing is torn; what cannot be read there is damage, which is
 reported with its place, and everything else is kept. A damaged file is not written to any more.
+
+Nor does anybody know whether the last batch was synced when a process was killed: it is, before it is read.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -172,7 +174,7 @@ class _Opening:
             segment.note(chunk.head, chunk.place, chunk.size)
             good.append(chunk)
         self._take_tails(segment, good)
-        if not segment.is_sealed and is_last:
+        if is_last:
             self._clear(segment, size)
 
     def _is_whole(self, segment: StreamSegment, chunk: FoundChunk) -> bool:
@@ -180,14 +182,16 @@ class _Opening:
         return is_whole(chunk.octets(self._disk.read, segment.name), 0, chunk.head, segment.seed)
 
     def _clear(self, segment: StreamSegment, size: int) -> None:
-        """Zero what was torn behind the end of `segment`, so that none of it passes for something new."""
+        """Zero what was torn behind the end of `segment`, so that none of it passes for something new.
+
+        What is in front of it is synced, as its file is: from here on it counts.
+        """
         at = segment.size
         steps: list[Step] = []
-        while at < size:
+        while at < size and not segment.is_sealed:
             zeros = _ZEROS[: size - at]
             if any(self._disk.read(segment.name, at, len(zeros))):
                 steps.append(Write(segment.name, at, [zeros]))
             at += len(zeros)
-        if steps:
-            self._disk.perform([*steps, Sync(segment.name)])
+        self._disk.perform([*steps, Sync(segment.name), SyncDirectory()])
         segment.ahead = max(size, segment.size)

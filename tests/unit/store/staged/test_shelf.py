@@ -1,12 +1,14 @@
 """What is staged, and what a start finds of it."""
 
+import errno
 import random
 from dataclasses import replace
 
+import pytest
 from tests.sim.disk import SimulatedDisk
 from tests.unit.store.staged.test_stage import DESCRIPTION, SALT, row
 
-from warren.store.disk import Delete
+from warren.store.disk import Delete, SyncDirectory
 from warren.store.segment import SegmentError
 from warren.store.staged.plan import Plan, write_plan
 from warren.store.staged.shelf import Shelf, open_shelf
@@ -106,3 +108,15 @@ def test_what_is_damaged_is_told_and_left_alone() -> None:
     assert list(shelf.stages) == [2]
     assert "00000001.stage" in there.names()
     assert shelf.new_number() == 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_plan_that_a_start_has_found_is_there_when_the_power_fails_after_it(seed: int) -> None:
+    there = SimulatedDisk(random.Random(seed))
+    staged(there, 1)
+    there.fault = (SyncDirectory, errno.EIO)
+    with pytest.raises(OSError, match="EIO"):
+        write_plan(there, plan(2, 1))
+    assert opened(there).plans == {"q": plan(2, 1)}
+    there.lose_power()
+    assert opened(there).plans == {"q": plan(2, 1)}

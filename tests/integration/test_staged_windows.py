@@ -1,0 +1,159 @@
+"""A broker that dies in the middle of a commit into streams, behind each call that makes something durable.
+
+    plan ─ synced ─▶ piece in the first stream ─ synced ─▶ in the second ─ synced ─▶ mark ─ synced ─▶ next …
+      … ─▶ mark that says committed ─ synced ─▶ plan deleted ─▶ stages deleted ─▶ answer
+
+A window is a call on a file: a broker is killed before a sync, amid a write, before a file goes.
+"""
+
+import http.client
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.crash.recording import built, why_impossible
+from tests.integration.api import Client
+from tests.integration.process import Broker, broker
+from tests.integration.staging import Job, bodies, stream
+from tests.integration.test_rows import read
+from tests.integration.test_serve import connect
+
+pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
+
+STREAMS = ("first", "second")
+# Each is published in two pieces: what differs in bodies alone in chunks of a stage, the rest row by row.
+EQUAL, UNLIKE, PIECES = 3_000, 400, 2
+DEATH_S_MAX = 10
+STREAM, MARK = "*.stream", "*/????????.segment"
+WINDOWS = {
+    "the plan has its name, which is not synced": "fsync:1:*/staged",
+    "the first stream has a part of the first piece": f"pwrite:1:{STREAM}",
+    "the first stream has the first piece, which is not synced": f"fdatasync:1:{STREAM}",
+    "the first stream has it, and the second a part": f"pwrite:2:{STREAM}",
+    "the first stream has it, and the second has not synced it": f"fdatasync:2:{STREAM}",
+    "both streams have the first piece, and its mark is torn": f"pwrite:1:{MARK}",
+    "both streams have the first piece, and its mark is not synced": f"fdatasync:1:{MARK}",
+    "the first stream has a part of the second piece": f"pwrite:3:{STREAM}",
+    "the first stream has it, and the second has not synced the second piece": f"fdatasync:4:{STREAM}",
+    "both streams have all, and the mark is torn": f"pwrite:2:{MARK}",
+    "both streams have all, and the mark is not synced": f"fdatasync:2:{MARK}",
+    "all is marked, and the mark that says committed is torn": f"pwrite:3:{MARK}",
+    "the mark that says committed is not synced": f"fdatasync:3:{MARK}",
+    "it is committed, and the plan is there": "unlink:1:*.plan",
+    "it is committed, and the stage is there": "unlink:1:*.stage",
+}
+
+
+def equal(batch: int) -> bytes:
+    """Rows that differ in their bodies alone."""
+    return bodies([b"%d %d" % (batch, row) for row in range(EQUAL)], "")
+
+
+def unlike(batch: int) -> bytes:
+    """Rows that all differ."""
+    texts = [b"%d %d" % (batch, row) for row in range(UNLIKE)]
+    return stream({"body": pa.array(texts, pa.binary()), "message_id": [text.decode() for text in texts]})
+
+
+def starting(folder: Path, library: Path, call: str, **environment: str) -> Broker:
+    """A broker that dies at `call`."""
+    data = folder / "data"
+    kill = {"WARREN_ROOT": str(data), "LD_PRELOAD": str(library), "WARREN_KILL": call}
+    return Broker(["--data-dir", str(data)], kill | environment)
+
+
+def declare(folder: Path) -> None:
+    """Both streams get what is published to one exchange."""
+    with broker("--data-dir", str(folder / "data")) as node:
+        channel = connect(node.port).channel()
+        for name in STREAMS:
+            channel.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
+            channel.queue_bind(name, "amq.fanout")
+
+
+def settle(node: Broker) -> None:
+    """Return when nothing is under way: the broker goes on by itself."""
+    client = Client(node)
+    while client.get("/warren/staged"):
+        pass
+
+
+def check(node: Broker, batches: int, count: int, told: str) -> None:
+    """Both streams have `count` rows of each batch, in order."""
+    wanted = [b"%d %d" % (batch, row) for batch in range(batches) for row in range(count)]
+    for name in STREAMS:
+        found = read(node, f"/streams/%2F/{name}/rows")[0]["body"].to_pylist()
+        assert (len(found), len(set(found))) == (len(wanted), len(wanted)), f"rows of {name}, {told}"
+        assert found == wanted, name
+
+
+def commit_and_die(node: Broker, batch: int, octets: bytes) -> None:
+    """Commit `batch`; nobody is told that it is."""
+    job = Job(Client(node), "query", "amq.fanout")
+    assert job.stage(batch, 0, octets).status == 200
+    with pytest.raises((OSError, http.client.HTTPException)):
+        job.commit(batch, 0)
+    assert node.process.wait(DEATH_S_MAX) == -signal.SIGKILL
+
+
+def end(node: Broker) -> None:
+    """It is not needed any more."""
+    node.process.kill()
+    node.process.communicate()
+
+
+SHAPES = pytest.mark.parametrize(
+    ("rows", "count"), [(equal, EQUAL), (unlike, UNLIKE)], ids=["equal", "unlike"]
+)
+
+
+@SHAPES
+def test_streams_have_each_row_once_wherever_a_broker_dies_in_a_commit(
+    tmp_path: Path, rows: Callable[[int], bytes], count: int
+) -> None:
+    library = built(tmp_path)
+    declare(tmp_path)
+    for batch, (window, call) in enumerate([*WINDOWS.items(), ("the end", "")]):
+        # Calls count from when the commit is decided.
+        node = starting(tmp_path, library, call, WARREN_SINCE="*.plan")
+        try:
+            node.wait_ready()
+            settle(node)
+            check(node, batch, count, f"before {window}")
+            if batch:
+                again = Job(Client(node), "query", "amq.fanout").commit(batch - 1, 0)
+                assert again.value == {"state": "already committed", "rows": count, "unroutable": 0}
+            if call:
+                commit_and_die(node, batch, rows(batch))
+        finally:
+            end(node)
+
+
+@SHAPES
+def test_streams_have_each_row_once_however_often_a_broker_dies_while_it_goes_on(
+    tmp_path: Path, rows: Callable[[int], bytes], count: int
+) -> None:
+    library = built(tmp_path)
+    declare(tmp_path)
+    deaths = 1
+    node = starting(tmp_path, library, f"fdatasync:1:{STREAM}", WARREN_SINCE="*.plan")
+    try:
+        node.wait_ready()
+        commit_and_die(node, 0, rows(0))
+        while True:
+            end(node)
+            # Each stream is synced when it is opened. What it has is passed over: one piece more each time.
+            node = starting(tmp_path, library, f"fdatasync:{len(STREAMS) + 1}:{STREAM}")
+            with suppress(AssertionError, OSError, http.client.HTTPException):
+                node.wait_ready()
+                settle(node)
+                break
+            assert node.process.wait(DEATH_S_MAX) == -signal.SIGKILL
+            deaths += 1
+        check(node, 1, count, f"after {deaths} deaths")
+    finally:
+        end(node)
+    assert deaths == len(STREAMS) * PIECES
