@@ -56,12 +56,21 @@ def connect(broker: Broker) -> Link:
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
     """What a certificate is checked with; also for HTTPS."""
-    context = ssl.create_default_context(cafile=tls.ca_file)
+    try:
+        context = ssl.create_default_context(cafile=tls.ca_file)
+    except OSError as error:
+        raise ValueError(f"'tls.caFile' cannot be read: {tls.ca_file}: {error.strerror or error}") from None
     if not tls.is_verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.cert_file:
-        context.load_cert_chain(tls.cert_file, tls.key_file)
+        files = f"{tls.cert_file}{f', {tls.key_file}' if tls.key_file else ''}"
+        try:
+            context.load_cert_chain(tls.cert_file, tls.key_file)
+        except OSError as error:
+            raise ValueError(
+                f"'tls.certFile' and 'tls.keyFile' cannot be read: {files}: {error.strerror or error}"
+            ) from None
     return context
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from pyspark_warren.amqp import connect
 from pyspark_warren.http import HttpRefused, Management, path
-from pyspark_warren.options import Broker, ReadOptions
+from pyspark_warren.options import EARLIEST, LATEST, Broker, ReadOptions
 
 STREAM = "stream"
 
@@ -32,8 +32,13 @@ def choose(options: ReadOptions, *, is_streaming: bool) -> Choice:
     if mode == "auto":
         mode = _mode(broker, queues[0], is_arrow=transport == "arrow", is_streaming=is_streaming)
     if broker.transport == "auto" and transport == "arrow" and not _is_given(broker, mode, queues[0]):
+        if mode == STREAM and (kind := _kind(broker, queues[0])) != STREAM:
+            raise ValueError(
+                f"the queue {queues[0]!r} is a {kind} queue, not a stream: leave out mode=stream"
+            )
         mode, transport = "classic" if mode == "lease" else mode, "amqp"
     _check(mode, transport, is_streaming=is_streaming)
+    _check_edges(options, mode, is_streaming=is_streaming)
     return Choice(mode=mode, transport=transport, queues=queues)
 
 
@@ -74,7 +79,12 @@ def chosen_transport(broker: Broker) -> str:
         if refused.status in (0, -1):
             raise ValueError(
                 f"{refused}. Warren gives rows as Arrow there: say where with 'managementUri', "
-                "or read over AMQP with transport=amqp"
+                "or go by AMQP alone with transport=amqp"
+            ) from None
+        if refused.status == 401:
+            raise ValueError(
+                f"{refused}. Warren gives and takes rows as Arrow there: give the user the tag "
+                "'management', or go by AMQP alone with transport=amqp"
             ) from None
     return "arrow"
 
@@ -98,7 +108,30 @@ def _check(mode: str, transport: str, *, is_streaming: bool) -> None:
         )
 
 
+def _check_edges(options: ReadOptions, mode: str, *, is_streaming: bool) -> None:
+    """Refuse what would not be obeyed: who asks for the latest does not want everything."""
+    if mode != STREAM and (options.starting != EARLIEST or options.ending != LATEST):
+        raise ValueError(
+            "startingOffsets, startingTimestamp, endingOffsets and endingTimestamp are for streams: with "
+            f"mode={mode} a queue is read from its head, and all of it"
+        )
+    if is_streaming and options.ending != LATEST:
+        raise ValueError(
+            "endingOffsets and endingTimestamp are for spark.read: a query of spark.readStream ends by its "
+            "trigger"
+        )
+
+
 def _mode(broker: Broker, queue: str, *, is_arrow: bool, is_streaming: bool) -> str:
+    if _kind(broker, queue) == STREAM:
+        return STREAM
+    if not is_streaming:
+        return "browse"
+    return "lease" if is_arrow else "classic"
+
+
+def _kind(broker: Broker, queue: str) -> str:
+    """Of which type a queue is."""
     try:
         described = Management(replace(broker, retries=0)).get(path("queues", broker.target.vhost, queue))
     except HttpRefused as refused:
@@ -108,11 +141,7 @@ def _mode(broker: Broker, queue: str, *, is_arrow: bool, is_streaming: bool) -> 
             f"AMQP cannot say of which kind the queue {queue!r} is, and {refused}: "
             "give mode=stream or mode=classic, or 'managementUri'"
         ) from None
-    if described.get("type") == STREAM:
-        return STREAM
-    if not is_streaming:
-        return "browse"
-    return "lease" if is_arrow else "classic"
+    return str(described.get("type"))
 
 
 def _streams(options: ReadOptions) -> tuple[str, ...]:
@@ -120,7 +149,14 @@ def _streams(options: ReadOptions) -> tuple[str, ...]:
     management = Management(options.broker)
     vhost = options.broker.target.vhost
     if options.super_stream is not None:
-        bindings = management.get(path("exchanges", vhost, options.super_stream, "bindings", "source"))
+        try:
+            bindings = management.get(path("exchanges", vhost, options.super_stream, "bindings", "source"))
+        except HttpRefused as refused:
+            if refused.status != 404:
+                raise
+            raise ValueError(
+                f"there is no super stream {options.super_stream!r} in vhost {vhost!r}"
+            ) from None
         found = {one["destination"] for one in bindings if one["destination_type"] == "queue"}
         if not found:
             raise ValueError(f"the super stream {options.super_stream!r} has no partitions")

@@ -2,10 +2,12 @@
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from pyspark_warren.schema import COLUMNS
 from warren.client.uri import DEFAULT_URI, Target, parse_uri
@@ -37,7 +39,8 @@ class Broker:
     """Where the broker is, and how patient to be with it."""
 
     target: Target
-    management: str | None
+    # Like the target's, a password in it is not told.
+    management: str | None = field(repr=False)
     transport: str
     tls: Tls
     retries: int
@@ -88,11 +91,15 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     named = [name for name in ("queue", "queuePattern", "superStream", "path") if options.text(name)]
     if len(named) != 1:
         told = " and ".join(named) or "none"
-        raise ValueError(f"say what to read by one of queue, queuePattern, superStream or a path, not {told}")
+        # Spark keeps the options of a temporary view, and forgets those of a table.
+        hint = "" if named else "; in SQL, by CREATE TEMPORARY VIEW, as Spark forgets the options of a TABLE"
+        raise ValueError(
+            f"say what to read by one of queue, queuePattern, superStream or a path, not {told}{hint}"
+        )
     return ReadOptions(
         broker=_broker(options),
         queue=options.text("queue") or options.text("path"),
-        queue_pattern=options.text("queuePattern"),
+        queue_pattern=options.parsed("queuePattern", _pattern, "") or None,
         super_stream=options.text("superStream"),
         mode=options.choice("mode", MODES),
         starting=_edge(options, "starting", EARLIEST),
@@ -137,14 +144,11 @@ def _broker(options: "_Options") -> Broker:
     target = options.parsed("uri", parse_uri, DEFAULT_URI)
     vhost = options.text("vhost")
     if vhost is not None:
-        target = Target(
-            host=target.host, port=target.port, user=target.user, password=target.password,
-            vhost=vhost, is_tls=target.is_tls,
-        )  # fmt: skip
+        target = replace(target, vhost=vhost)
     retries = options.count("retries", minimum=0)
     return Broker(
         target=target,
-        management=options.text("managementUri"),
+        management=options.parsed("managementUri", _management, "") or None,
         transport=options.choice("transport", TRANSPORTS),
         tls=Tls(
             ca_file=options.text("tls.caFile"),
@@ -155,6 +159,15 @@ def _broker(options: "_Options") -> Broker:
         retries=5 if retries is None else retries,
         timeout_ms=options.count("timeoutMs") or 60_000,
     )
+
+
+def _management(text: str) -> str:
+    """`text`, which a port can be read of; it is never told, as a password may be in it."""
+    try:
+        urlsplit(text).port  # noqa: B018
+    except ValueError:
+        raise ValueError("its port is none of 0 to 65535") from None
+    return text
 
 
 def _edge(options: "_Options", which: str, default: str) -> str | int | Mapping[str, Any]:
@@ -178,6 +191,14 @@ def milliseconds(text: str) -> int:
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{error} in {text!r}") from None
+    return text
+
+
 def _offsets(text: str) -> Mapping[str, Any]:
     read = json.loads(text)
     if not isinstance(read, dict):
@@ -189,7 +210,7 @@ def _columns(options: "_Options") -> tuple[str, ...]:
     text = options.text("columns")
     if text is None:
         return tuple(COLUMNS)
-    chosen = tuple(column.strip() for column in text.split(","))
+    chosen = tuple(column.strip().lower() for column in text.split(","))
     unknown = [column for column in chosen if column not in COLUMNS]
     if unknown or len(set(chosen)) < len(chosen):
         raise ValueError(f"'columns' is a list of some of {', '.join(COLUMNS)}, each once, not {text!r}")
@@ -249,7 +270,7 @@ class _Options:
 _BROKER = {
     "uri": "an AMQP URI, such as amqp://user:password@host:5672/%2f",
     "vhost": "the name of a virtual host",
-    "managementUri": "the address of the HTTP API",
+    "managementUri": "the address of the HTTP API, such as http://host:15672",
     "transport": "how to talk to the broker",
     "tls.caFile": "a file of certificates to trust",
     "tls.certFile": "a file with the certificate to show",

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.spark.brokers import STREAM, Place
 from pyspark_warren.amqp import CHANNEL
 from pyspark_warren.arrow import ArrowStreams
 from pyspark_warren.choosing import choose
-from pyspark_warren.http import HttpRefused
+from pyspark_warren.filters import EVERYTHING
 from pyspark_warren.options import ReadOptions, read_options
 from pyspark_warren.partitions import Part, StreamPart
 from pyspark_warren.stream_source import StreamSource
@@ -81,8 +82,39 @@ def test_batches_of_several_streams_take_of_each_its_share(warren: Place, super_
 
 
 def test_no_super_stream_of_the_name_is_told(warren: Place) -> None:
-    with pytest.raises((ValueError, HttpRefused), match="nothing-there"):
+    with pytest.raises(ValueError, match="no super stream 'nothing-there' in vhost '/'"):
         source(read_options(warren.options | {"superStream": "nothing-there"}))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"mode": "stream"}, "'plain-queue' is a classic queue, not a stream"),
+        ({"startingOffsets": "latest"}, "are for streams: with mode=lease a queue is read from its head"),
+        ({"endingTimestamp": "2026-01-01"}, "are for streams"),
+    ],
+)
+def test_a_queue_is_not_read_as_a_stream(warren: Place, given: dict[str, str], told: str) -> None:
+    warren.declare("plain-queue")
+    with pytest.raises(ValueError, match=told):
+        choose(read_options(warren.options | {"queue": "plain-queue"} | given), is_streaming=True)
+
+
+def test_a_streaming_query_has_no_end_by_options(warren: Place) -> None:
+    warren.declare("endless", STREAM)
+    with pytest.raises(ValueError, match="ends by its trigger"):
+        source(read_options(warren.options | {"queue": "endless", "endingTimestamp": "2026-01-01"}))
+
+
+def test_a_user_whom_the_http_api_does_not_let_in_is_told_what_to_do(warren: Place) -> None:
+    warren.declare("orders-of-many")
+    warren.put("/api/users/untagged", {"password": "secret", "tags": ""})
+    warren.put("/api/permissions/%2F/untagged", {"configure": "", "write": "", "read": ".*"})
+    options = read_options(warren.options | {"queue": "orders-of-many", "mode": "lease"})
+    target = replace(options.broker.target, user="untagged", password="secret")
+    options = replace(options, broker=replace(options.broker, target=target))
+    with pytest.raises(ValueError, match=r"Not management user.*the tag 'management'.*transport=amqp"):
+        choose(options, is_streaming=True)
 
 
 def test_a_read_begins_and_ends_by_time(warren: Place) -> None:
@@ -97,8 +129,8 @@ def test_a_read_begins_and_ends_by_time(warren: Place) -> None:
     given = {"queue": "timed", "startingTimestamp": str(since), "endingTimestamp": str(until)}
     for transport in ("arrow", "amqp"):
         options = read_options(warren.options | given | {"transport": transport, "mode": "stream"})
-        query = source(options)
-        found = bodies(query.parts(query.initial(), query.edge(options.ending)), options)
+        query = StreamSource(options, choose(options, is_streaming=False))
+        found = bodies(query.batch(EVERYTHING), options)
         # Over AMQP times are whole seconds: there may be more at both ends.
         assert found.count(b"within") == 7 if transport == "arrow" else set(found) <= {b"before", b"within"}
         assert transport == "amqp" or len(found) == 7

@@ -1,6 +1,6 @@
 """The address of a broker, as an AMQP URI says it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 PORTS = {"amqp": 5672, "amqps": 5671}
@@ -15,7 +15,8 @@ class Target:
     host: str
     port: int
     user: str
-    password: str
+    # Not in its text, which may be in a trace.
+    password: str = field(repr=False)
     vhost: str
     is_tls: bool
 

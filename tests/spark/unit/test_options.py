@@ -24,6 +24,18 @@ def test_names_are_known_in_any_case() -> None:
     assert (options.queue, options.offsets_max, options.is_loss_fatal) == ("q", 5, False)
 
 
+def test_columns_are_known_in_any_case() -> None:
+    assert read_options({"queue": "q", "columns": "OFFSET, Body"}).columns == ("offset", "body")
+
+
+def test_no_text_of_the_options_has_the_password() -> None:
+    told = {"queue": "q", "uri": "amqp://u:secret@host", "managementUri": "http://u:secret@host:x"}
+    with pytest.raises(ValueError, match="managementUri") as wrong:
+        read_options(told)
+    assert "secret" not in str(wrong.value)
+    assert "secret" not in repr(read_options({**told, "managementUri": "http://u:secret@host"}))
+
+
 def test_the_vhost_may_stand_beside_the_uri() -> None:
     options = read_options({"queue": "q", "uri": "amqp://u:p@host/a", "vhost": "b"})
     assert (options.broker.target.vhost, options.broker.target.user) == ("b", "u")
@@ -44,6 +56,15 @@ def test_the_vhost_may_stand_beside_the_uri() -> None:
         ({"queue": "a", "startingTimestamp": "yesterday"}, "a time as ISO 8601"),
         ({"queue": "a", "startingTimestamp": "5", "startingOffsets": "latest"}, "either"),
         ({"queue": "a", "columns": "body,size"}, "'columns' is a list of some of queue, offset"),
+        (
+            {"queuePattern": "a["},
+            "'queuePattern' is a regular expression for the names of queues: unterminated",
+        ),
+        (
+            {"queue": "a", "managementUri": "http://u:p@h:99999"},
+            "'managementUri' is the address of the HTTP API",
+        ),
+        ({}, "CREATE TEMPORARY VIEW"),
         ({"queue": "a", "maxOffsetPerTrigger": "5"}, "did you mean 'maxOffsetsPerTrigger'"),
     ],
 )
