@@ -12,6 +12,9 @@ from pyspark_warren.options import EARLIEST, LATEST, ReadOptions
 from pyspark_warren.partitions import Part, StreamPart, opened_streams, split
 from pyspark_warren.streams import ANY, Addressed, Bounds, DataLoss, Range, gone
 
+# Further than any stream goes: who expects that, looks patiently.
+_FAR = 2**63 - 1
+
 
 class StreamSource:
     """Plans batches of offsets; runs on the driver."""
@@ -22,6 +25,8 @@ class StreamSource:
         self._streams = opened_streams(options, choice.transport)
         self._vhost = options.broker.target.vhost
         self._target: dict[str, Place] | None = None
+        # Where the last batch ended: before Spark 4.2 nobody says it when the next one is planned.
+        self._reached: dict[str, Place] = {}
         # Where streams ended when it was last looked: over AMQP looking takes a second while messages come.
         self._seen: dict[str, Place] = {}
         if options.octets_max and choice.transport == "amqp":
@@ -38,7 +43,7 @@ class StreamSource:
         self, start: Mapping[str, Any], offsets_max: int | None, octets_max: int | None
     ) -> dict[str, Any]:
         """How far the next batch goes."""
-        before = offsets.read(start)
+        before = offsets.read(start) or self._reached
         self._check_known(before)
         bounds = self._looked(before)
         ends = self._seen
@@ -79,12 +84,20 @@ class StreamSource:
             key = offsets.key(self._vhost, queue)
             start[key] = wanted.first(queue, starting[key], self._streams)
             end[key] = wanted.last(queue, ending[key], self._streams)
-        return self.parts(offsets.written(start), offsets.written(end), wanted.addressed)
+        return self._parts(start, end, wanted.addressed)
 
-    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any], only: Addressed = ANY) -> list[Part]:
+    def parts(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Part]:
         """The tasks of one batch; the same for the same offsets, whenever it is asked."""
         before, after = offsets.read(start), offsets.read(end)
         self._check_known({**before, **after})
+        for queue in self._choice.queues:
+            key = offsets.key(self._vhost, queue)
+            if key in before and key in after:
+                _check_goes_on(queue, before[key], after[key])
+        self._reached = self._reached | after
+        return self._parts(before, after, ANY)
+
+    def _parts(self, before: Mapping[str, Place], after: Mapping[str, Place], only: Addressed) -> list[Part]:
         wanted = []
         for queue in self._choice.queues:
             key = offsets.key(self._vhost, queue)
@@ -92,6 +105,8 @@ class StreamSource:
                 first = before.get(key)
                 if first is None or first.next < after[key].next:
                     wanted.append(self._checked(queue, first, after[key]))
+        # Empty is a stream that is new to the query, and one of which retention took all of the batch.
+        wanted = [one for one in wanted if one.start < one.end]
         total = sum(one.end - one.start for one in wanted)
         return [
             StreamPart(replace(one, start=low, end=high, only=only), self._choice.transport)
@@ -136,7 +151,7 @@ class StreamSource:
                             f"{option!r} names the offset {place} of {key!r}, "
                             f"which ends at {bounds.committed}"
                         )
-                    self._check_same(queue, given[key], bounds)
+                    _check_goes_on(queue, given[key], Place(bounds.epoch, bounds.committed))
             places[key] = Place(bounds.epoch, place)
         return places
 
@@ -145,25 +160,18 @@ class StreamSource:
         looked = {}
         for queue in self._choice.queues:
             key = offsets.key(self._vhost, queue)
-            bounds = self._streams.bounds(queue, before[key].next if key in before else 0)
+            expected = before[key].next if key in before else 0 if before else _FAR
+            bounds = self._streams.bounds(queue, expected)
             if key in before:
-                self._check_same(queue, before[key], bounds)
+                _check_goes_on(queue, before[key], Place(bounds.epoch, bounds.committed))
             looked[key] = bounds
         self._seen = {key: Place(bounds.epoch, bounds.committed) for key, bounds in looked.items()}
         return looked
 
-    def _check_same(self, queue: str, before: Place, bounds: Bounds) -> None:
-        is_other = before.epoch and bounds.epoch and before.epoch != bounds.epoch
-        if is_other or (not before.epoch and bounds.committed < before.next):
-            raise DataLoss(
-                f"the stream {queue!r} is not the one that the query has read up to {before.next}: "
-                "it was deleted and declared again. Start with a new checkpoint"
-            )
-
     def _checked(self, queue: str, start: Place | None, end: Place) -> Range:
         """[start, end) of a stream, or what is left of it; no start is that of a stream new to the query."""
         bounds = self._streams.bounds(queue, end.next)
-        self._check_same(queue, end, bounds)
+        _check_goes_on(queue, end, Place(bounds.epoch, bounds.committed))
         first = 0 if start is None else start.next
         if bounds.first > first:
             if self._options.is_loss_fatal and start is not None:
@@ -193,6 +201,16 @@ class StreamSource:
     def _unknown(self, places: Mapping[str, Place]) -> str:
         known = {offsets.key(self._vhost, queue) for queue in self._choice.queues}
         return ", ".join(sorted(places.keys() - known))
+
+
+def _check_goes_on(queue: str, before: Place, after: Place) -> None:
+    """Raise DataLoss if `after` is a place in another stream of the same name."""
+    is_other = before.epoch and after.epoch and before.epoch != after.epoch
+    if is_other or (not before.epoch and after.next < before.next):
+        raise DataLoss(
+            f"the stream {queue!r} is not the one that the query has read up to {before.next}: "
+            "it was deleted and declared again. Start with a new checkpoint"
+        )
 
 
 def limited(before: Mapping[str, Place], ends: Mapping[str, Place], count: int) -> dict[str, Place]:

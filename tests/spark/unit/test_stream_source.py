@@ -20,16 +20,29 @@ class Growing:
 
     def __init__(self) -> None:
         self.looked = 0
+        self.expected: list[int] = []
 
     def bounds(self, queue: str, expected: int = 0) -> Bounds:
         self.looked += 1
+        self.expected.append(expected)
         return Bounds(epoch="e", first=0, committed=100 * self.looked)
 
 
-def test_the_end_that_progress_shows_is_the_one_that_the_last_batch_was_planned_by() -> None:
+def growing() -> tuple[StreamSource, Growing]:
+    """A query over such a stream."""
     options = read_options({"queue": "q", "mode": "stream", "transport": "arrow"})
     source = StreamSource(options, Choice(mode="stream", transport="arrow", queues=("q",)))
     source._streams = streams = Growing()  # type: ignore[assignment]
+    return source, streams
+
+
+def grown(next_: int, epoch: str = "e") -> dict[str, Any]:
+    """A place in it."""
+    return {"v": 1, "s": {"//q": {"epoch": epoch, "next": next_}}}
+
+
+def test_the_end_that_progress_shows_is_the_one_that_the_last_batch_was_planned_by() -> None:
+    source, streams = growing()
     end = source.latest({"v": 1, "s": {}}, 30, None)
     assert end["s"]["//q"]["next"] == 30
     assert source.committed()["s"]["//q"]["next"] == 100
@@ -113,3 +126,32 @@ def test_offsets_of_a_stream_that_was_declared_again_are_told() -> None:
     places = '{"v":1,"s":{"//a":{"next":1,"epoch":"other"}}}'
     with pytest.raises(DataLoss, match="deleted and declared again"):
         reading("a", streams=Streams(a=SOME), startingOffsets=places).initial()
+
+
+def test_a_source_that_is_not_told_where_a_batch_begins_knows_it_from_the_last_one() -> None:
+    source, streams = growing()
+    nowhere: dict[str, Any] = {"v": 1, "s": {}}
+    first = source.latest(nowhere, None, None)
+    # After a restart nothing is known: it looks as patiently as it can, not to end before the last batch.
+    assert streams.expected == [2**63 - 1]
+    source.parts(grown(0), first)
+    source.latest(nowhere, None, None)
+    assert streams.expected[-1] == 100
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(grown(5), grown(90, "other")), (grown(95), grown(90, "other")), (grown(95, ""), grown(90, ""))],
+    ids=["longer", "shorter", "without epochs"],
+)
+def test_a_batch_that_goes_from_one_stream_to_another_is_not_planned(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    source, _ = growing()
+    with pytest.raises(DataLoss, match="deleted and declared again"):
+        source.parts(before, after)
+
+
+def test_a_stream_that_is_new_to_a_query_and_empty_has_no_tasks() -> None:
+    source = reading("a", "new", streams=Streams(a=SOME, new=Bounds(epoch="e", first=0, committed=0)))
+    assert source.parts(at(a=100), source.latest(at(a=100), None, None)) == []
