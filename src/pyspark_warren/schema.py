@@ -44,18 +44,25 @@ def ddl(columns: Iterable[str]) -> str:
 
 def arrow_schema(columns: Iterable[str]) -> "pa.Schema":
     """The same for the batches that are handed to Spark, which compares them type by type."""
+    return arrow_fields([(column, COLUMNS[column]) for column in columns])
+
+
+def arrow_fields(fields: Iterable[tuple[str, str]]) -> "pa.Schema":
+    """The schema of fields, (name, type) for each, as Arrow names the types."""
     import pyarrow as pa
 
     types = {
         _TEXT: pa.string(),
         "bigint": pa.int64(),
         "int": pa.int32(),
+        "smallint": pa.int16(),
+        "tinyint": pa.int8(),
         "boolean": pa.bool_(),
         "timestamp": pa.timestamp("us", "UTC"),
         _MAP: pa.map_(pa.string(), pa.string()),
         "binary": pa.binary(),
     }
-    return pa.schema([(column, types[COLUMNS[column]]) for column in columns])
+    return pa.schema([(name, types[kind]) for name, kind in fields])
 
 
 def check_read(fields: Sequence[tuple[str, str]]) -> tuple[str, ...]:

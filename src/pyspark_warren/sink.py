@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from pyspark_warren.choosing import chosen_transport, is_there
 from pyspark_warren.http import path
 from pyspark_warren.options import WriteOptions
 from pyspark_warren.publishing import Publisher, Unpublished
+from pyspark_warren.schema import WRITTEN, arrow_fields
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -214,8 +216,14 @@ def _attempt(context: Any) -> tuple[int, int]:
 
 def _batches(rows: Iterator[Row], schema: StructType) -> "Iterator[pa.RecordBatch]":
     import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    types = to_arrow_schema(schema)
+    kinds = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+    types = arrow_fields([(name, kind) for name, kind in kinds if name in WRITTEN])
     while piece := list(islice(rows, ROWS)):
-        yield pa.RecordBatch.from_pylist([row.asDict() for row in piece], schema=types)
+        sent = [{name: _with_zone(row[name]) for name in types.names} for row in piece]
+        yield pa.RecordBatch.from_pylist(sent, schema=types)
+
+
+def _with_zone(value: Any) -> Any:
+    """Spark makes of a time that of this machine, and does not say so; Arrow takes that for UTC."""
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
