@@ -1,10 +1,8 @@
 """`format("warren")`: what Spark calls."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-import pyspark
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -24,6 +22,7 @@ from pyspark_warren.options import ReadOptions, read_options, write_options
 from pyspark_warren.partitions import BrowsePart, Part
 from pyspark_warren.sink import BatchWriter, stream_writer
 from pyspark_warren.stream_source import StreamSource
+from pyspark_warren.versions import check_batches, check_filters, check_mode
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -44,10 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
-# Since this version, Spark says how much a batch may have, and how a query ends that takes what is available.
-ADMISSION_SINCE = (4, 2)
 NOWHERE: dict[str, Any] = {"v": 1, "s": {}}
-VERSION = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
 
 
 class Source(Protocol):
@@ -92,13 +88,20 @@ class WarrenDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
         options = self._read_options()
+        if options.is_filter_pushed:
+            check_filters()
         # Spark refuses a reader that takes filters, unless its own configuration says that it may.
         kind = FilteredReader if options.is_filter_pushed else WarrenReader
         return kind(options, _columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For `spark.readStream`."""
-        return WarrenStreamReader(self._read_options(), _columns(schema))
+        try:
+            options = self._read_options()
+            check_batches(options)
+            return WarrenStreamReader(options, _columns(schema))
+        except ValueError as error:
+            return RefusedStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """For `df.write`."""
@@ -152,11 +155,6 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._columns = names
         self._source: Source | None = None
-        if VERSION < ADMISSION_SINCE and (options.offsets_max or options.octets_max):
-            raise ValueError(
-                f"Spark {pyspark.__version__} ends a query with trigger(availableNow=True) after one batch "
-                "if batches have a size: maxOffsetsPerTrigger and maxBytesPerTrigger need Spark 4.2 or newer"
-            )
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a new query begins."""
@@ -210,15 +208,34 @@ class WarrenStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._source
 
 
+class RefusedStreamReader(DataSourceStreamReader):
+    """Says why there is no other, when it is asked: what is raised before, a mistake of Spark hides."""
+
+    def __init__(self, reason: ValueError) -> None:
+        self._reason = reason
+
+    def initialOffset(self) -> NoReturn:  # noqa: N802
+        """Of a new query."""
+        raise self._reason
+
+    def latestOffset(self) -> NoReturn:  # type: ignore[override]  # noqa: N802
+        """Of a query that goes on."""
+        raise self._reason
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> NoReturn:
+        """Of a query that has to do a batch again."""
+        raise self._reason
+
+    def read(self, partition: InputPartition) -> NoReturn:
+        """Of nothing."""
+        raise self._reason
+
+
 def _open(options: ReadOptions, names: tuple[str, ...]) -> Source:
     choice = choose(options, is_streaming=True)
     if choice.mode == "stream":
         return StreamSource(options, choice)
-    if VERSION < ADMISSION_SINCE:
-        raise ValueError(
-            f"Spark {pyspark.__version__} does not say from where a batch begins, by which a queue knows "
-            f"what may go: mode={choice.mode} needs Spark 4.2 or newer"
-        )
+    check_mode(choice.mode)
     if choice.mode == "lease":
         return LeaseSource(options, choice)
     return ClassicSource(options, choice, names)

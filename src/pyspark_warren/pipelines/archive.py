@@ -33,6 +33,7 @@ from pyspark_warren.pipelines.lakes import (
 )
 from pyspark_warren.pipelines.telling import query_id
 from pyspark_warren.streams import DataLoss
+from pyspark_warren.versions import HAS_BATCHES, check_batches, check_mode
 from warren.client.uri import DEFAULT_URI
 from warren.wire.methods import QueueBind, QueueBindOk, QueueDeclare, QueueDeclareOk
 
@@ -86,7 +87,7 @@ def archive(
     name: str | None = None,
     checkpoint: str | None = None,
     starting: str | None = None,
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int | None = None,
     once: bool = False,
     interval: str = INTERVAL,
     options: Mapping[str, str] | None = None,
@@ -95,7 +96,8 @@ def archive(
     """Start to archive in `table` what comes; with `once`, what is there now. Wait for the query as for any.
 
     `starting` is what `startingOffsets` is, or `archived`: behind what the lake has of the same streams. It
-    counts for a new checkpoint. `options` are further options of the reader.
+    counts for a new checkpoint. `options` are further options of the reader. A batch has a million rows at
+    most, if `batch_rows` says nothing else; before Spark 4.2, it has everything that is there.
     """
     given = _given(
         queue=queue,
@@ -103,7 +105,7 @@ def archive(
         superStream=super_stream,
         uri=uri,
         managementUri=management_uri,
-        maxOffsetsPerTrigger=str(_count(batch_rows)),
+        maxOffsetsPerTrigger=_size(batch_rows),
     ) | dict(options or {})
     if firehose:
         if queue or queue_pattern or super_stream:
@@ -112,9 +114,11 @@ def archive(
     lake = new_lake(table, format)
     name = name or queue or queue_pattern or super_stream or FIREHOSE
     wanted = read_options(given)
+    check_batches(wanted)
     if firehose:
         _open_firehose(wanted.broker)
     choice = choose(wanted, is_streaming=True)
+    check_mode(choice.mode)
     lake.prepare()
     place = Path(lake_folder(checkpoint)) if checkpoint else own_folder(lake.root, "checkpoints", name)
     if not (place / "metadata").exists():
@@ -237,7 +241,10 @@ def _given(**options: str | None) -> dict[str, str]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _count(rows: int) -> int:
+def _size(rows: int | None) -> str | None:
+    """How many rows a batch has; None where Spark cannot be told, and nobody has asked for it."""
+    if rows is None:
+        return str(BATCH_ROWS) if HAS_BATCHES else None
     if rows < 1:
         raise ValueError(f"a batch has at least 1 row, not {rows}")
-    return rows
+    return str(rows)

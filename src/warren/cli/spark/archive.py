@@ -14,8 +14,6 @@ from warren.cli.spark.session import opened, require_delta, require_spark
 if TYPE_CHECKING:
     from pyspark_warren.pipelines.archive import Progress
 
-_BATCH_ROWS = 1_000_000
-
 
 def archive(settings: Settings, *, to: str, **given: Any) -> None:
     """Put messages into a lake, each once: a Delta table or Parquet, by day and queue.
@@ -70,9 +68,7 @@ command: click.Command = built(
         click.Option(
             ["--batch-rows"],
             type=click.IntRange(1),
-            default=_BATCH_ROWS,
-            show_default=True,
-            help="how much a batch has at most",
+            help="how much a batch has at most [default: 1000000; before Spark 4.2, all there is]",
         ),
         click.Option(["--name"], help="of the query [default: what it reads]"),
         click.Option(["--checkpoint"], metavar="PATH", help="where it stands [default: in the lake]"),

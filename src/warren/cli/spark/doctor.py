@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
 ROWS = 100
-# A queue that a doctor who was killed leaves behind goes by itself.
-_EXPIRES_MS = 600_000
+# A queue that a doctor who was killed leaves behind goes by itself; of a stream, what is in it.
+_QUEUE: dict[str, object] = {"x-expires": 600_000}
+_STREAM: dict[str, object] = {"x-queue-type": "stream", "x-max-age": "10m"}
 _CHANNEL = 1
 
 
@@ -56,6 +57,13 @@ PACKAGES = (
     Package(name="pyarrow", oldest=(19,), below=(100,)),
     Package(name="pandas", oldest=(2, 2), below=(3,), wanted_for="functions of pandas in your own pipelines"),
     Package(name="deltalake", oldest=(1, 6), below=(2,), wanted_for="Delta"),
+)
+
+
+# What an older Spark cannot do.
+_SINCE = (
+    ((4, 2), "queries over queues, and batches of a size, need 4.2"),
+    ((4, 1), "pushdown and declarative pipelines need 4.1"),
 )
 
 
@@ -163,9 +171,8 @@ def _package(package: Package) -> str:
     if not package.oldest <= numbers < package.below:
         requirement = f"{package.name}>={_dotted(package.oldest)},<{_dotted(package.below)}"
         raise Unwell(f"{found}; supported is {wanted}", f"pip install '{requirement}'")
-    if package.name == "pyspark" and numbers < (4, 2):
-        return f"{found}; queries over queues, and batches of a size, need 4.2"
-    return found
+    missing = [what for since, what in _SINCE if package.name == "pyspark" and numbers < since]
+    return f"{found}; {'; '.join(missing)}" if missing else found
 
 
 def _dotted(numbers: tuple[int, ...]) -> str:
@@ -225,13 +232,13 @@ def _product(name: object, number: object, warren: object) -> str:
 
 
 @contextmanager
-def _temporary(settings: Settings) -> Iterator[tuple[Link, str]]:
-    """A queue for a moment."""
+def _temporary(settings: Settings, arguments: dict[str, object]) -> Iterator[tuple[Link, str]]:
+    """A queue or a stream for a moment."""
     link = _connected(settings)
     name = f"warren-doctor-{secrets.token_hex(4)}"
     try:
         link.open_channel(_CHANNEL)
-        declare = QueueDeclare(queue=name, durable=True, arguments={"x-expires": _EXPIRES_MS})
+        declare = QueueDeclare(queue=name, durable=True, arguments=arguments)
         link.call(_CHANNEL, declare, QueueDeclareOk)
         try:
             yield link, name
@@ -246,7 +253,7 @@ def _temporary(settings: Settings) -> Iterator[tuple[Link, str]]:
 
 def _rights(settings: Settings) -> str:
     try:
-        with _temporary(settings) as (link, name):
+        with _temporary(settings, _QUEUE) as (link, name):
             link.call(_CHANNEL, BasicConsume(queue=name, consumer_tag="doctor"), BasicConsumeOk)
             link.call(_CHANNEL, BasicCancel(consumer_tag="doctor"), BasicCancelOk)
     except BrokerRefused as error:
@@ -279,9 +286,12 @@ def _registered(session: "SparkSession") -> str:
 
 
 def _round_trip(settings: Settings, session: "SparkSession") -> str:
-    """Rows to a queue, and back from it, as pipelines do it."""
+    """Rows to a queue, and back from it, as pipelines do it; to a stream if this Spark reads no queues."""
+    from pyspark_warren.versions import HAS_BATCHES
+
+    kind, arguments = ("queue", _QUEUE) if HAS_BATCHES else ("stream", _STREAM)
     view = f"warren_doctor_{secrets.token_hex(4)}"
-    with _temporary(settings) as (_, name):
+    with _temporary(settings, arguments) as (_, name):
         rows = session.range(ROWS, numPartitions=2).selectExpr("cast(id as string) as body")
         rows.write.format("warren").options(**settings.broker).mode("append").save(name)
         query = (
@@ -297,7 +307,7 @@ def _round_trip(settings: Settings, session: "SparkSession") -> str:
         bodies = {int(row.body) for row in session.table(view).collect()}
     if bodies != set(range(ROWS)):
         raise Unwell(f"{ROWS} rows were written and {len(bodies)} of them read")
-    return f"{ROWS} rows written to a queue and read back"
+    return f"{ROWS} rows written to a {kind} and read back"
 
 
 command: click.Command = built("doctor", doctor)

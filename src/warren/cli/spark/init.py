@@ -1,6 +1,7 @@
 """`warren spark init`: a project of Spark's declarative pipelines that reads a queue or a stream."""
 
 import re
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
@@ -9,8 +10,8 @@ from warren.cli.operator.failures import USAGE, Failure
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _SPECIFICATION = """\
-# Run by `spark-pipelines run`, of Spark 4.1 or newer. `storage` has where each query stands: without it, the
-# pipeline begins again. Tables are in Spark's catalog, as a rule the folder spark-warehouse.
+# Run by `spark-pipelines run`, of Spark {since} or newer. `storage` has where each query stands: without it,
+# the pipeline begins again. Tables are in Spark's catalog, as a rule the folder spark-warehouse.
 name: "{name}"
 storage: "{storage}"
 libraries:
@@ -60,7 +61,7 @@ GROUP BY ALL
 _README = """\
 # {name}
 
-A declarative pipeline of Spark over the {kind} `{source}` of Warren. It needs Spark 4.1 or newer, as
+A declarative pipeline of Spark over the {kind} `{source}` of Warren. It needs Spark {since} or newer, as
 `pip install 'pyspark[pipelines]'` brings it, and Warren in the same environment.
 
     export WARREN_AMQP_URI=amqp://USER:PASSWORD@HOST:5672/%2f
@@ -73,6 +74,8 @@ _TAKEN = {
     "queue": "Messages are taken\nout of the queue once the table has them.",
     "stream": "The stream keeps\nits messages.",
 }
+# Since when Spark has pipelines, and since when a query takes messages out of a queue.
+_SINCE = {"stream": (4, 1), "queue": (4, 2)}
 
 
 def init(folder: str, queue: str | None, stream: str | None) -> None:
@@ -82,6 +85,7 @@ def init(folder: str, queue: str | None, stream: str | None) -> None:
     """
     if bool(queue) == bool(stream):
         raise Failure("say what it reads by one of --queue and --stream", USAGE)
+    _check_spark("queue" if queue else "stream")
     root = Path(folder).absolute()
     name = re.sub(r"\W+", "_", root.name.lower()).strip("_")
     if not _NAME.fullmatch(name):
@@ -95,13 +99,31 @@ def init(folder: str, queue: str | None, stream: str | None) -> None:
     click.echo(f"{folder}: written; next: cd {folder} && spark-pipelines dry-run")
 
 
+def _check_spark(kind: str) -> None:
+    """Failure if the Spark that is here could not run it; without one, another machine will."""
+    try:
+        found = version("pyspark")
+    except PackageNotFoundError:
+        return
+    if tuple(map(int, re.findall(r"\d+", found)[:2])) < _SINCE[kind]:
+        raise Failure(f"a pipeline over a {kind} needs Spark {_since(kind)} or newer; here is {found}")
+
+
+def _since(kind: str) -> str:
+    return ".".join(map(str, _SINCE[kind]))
+
+
 def _files(root: Path, name: str, queue: str | None, stream: str | None) -> dict[str, str]:
     """What is written, by its place."""
     kind, source = ("queue", queue) if queue else ("stream", stream)
     where = f'"queue": {source!r}' + ("" if queue else ',\n    "mode": "stream"')
     return {
-        "spark-pipeline.yml": _SPECIFICATION.format(name=name, storage=(root / "storage").as_uri()),
-        "README.md": _README.format(name=name, kind=kind, source=source, taken=_TAKEN[kind]),
+        "spark-pipeline.yml": _SPECIFICATION.format(
+            name=name, storage=(root / "storage").as_uri(), since=_since(kind)
+        ),
+        "README.md": _README.format(
+            name=name, kind=kind, source=source, taken=_TAKEN[kind], since=_since(kind)
+        ),
         "transformations/messages.py": _MESSAGES.format(name=name, where=where),
         "transformations/by_minute.sql": _BY_MINUTE.format(name=name),
     }
