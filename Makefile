@@ -1,9 +1,10 @@
 # Every command of the project. CI calls these and nothing else.
 #
-# Three environments, each made when a target needs it and again when what it is made from has changed:
+# Environments, each made when a target needs it and again when what it is made from has changed:
 #   .venv            Warren interpreted from src/, with the tools and the tests' clients
 #   .venv-compiled   Warren compiled and installed from a wheel, as a user gets it
 #   .venv-spark      Spark, a Java for where there is none, and Warren from src/
+#   .venv-spark-4.0  an older Spark, in front of what .venv-spark has; one for each requirements/spark-*.txt
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
 PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
@@ -11,6 +12,8 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
 VENV := .venv
 COMPILED := .venv-compiled
 SPARK := .venv-spark
+SPARK_VERSIONS := $(patsubst requirements/spark-%.txt,%,$(wildcard requirements/spark-*.txt))
+OLDER_SPARKS := $(SPARK_VERSIONS:%=$(SPARK)-%/.ready)
 ENVIRONMENT = $(or $(PYTHON),python3) tools/environment.py
 SOURCES := $(shell find src -name '*.py' -o -name '*.pxd')
 INTERFACE := src/warren/management/static/index.html
@@ -25,7 +28,7 @@ CUTS ?= 150
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint format test-unit test-tidy test-conformance test-integration \
-	clients spark sim mutation ui crash fuzz oracle bench demo dist clean
+	clients spark spark-versions sim mutation ui crash fuzz oracle bench demo dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +39,7 @@ run: $(COMPILED)/.built  ## start a broker (compiled if there is a C compiler): 
 	@grep -qx compiled $(COMPILED)/warren-build || echo "Running interpreted, which is slower; $$(cat $(COMPILED)/warren-build)"
 	@exec $(COMPILED)/bin/warren serve $(ARGS)
 
-test: setup $(SPARK)/.ready  ## everything: lint, and the tests on both builds; the last line counts them
+test: setup $(SPARK)/.ready $(OLDER_SPARKS)  ## everything: lint, and the tests on both builds; the last line counts them
 	@$(VENV)/bin/python tests/run.py
 
 check: $(VENV)/.ready  ## the quick part, before a commit: lint, unit and tidy tests, interpreted
@@ -60,6 +63,9 @@ test-tidy: $(VENV)/.ready  ## the project's own rules
 
 spark: setup $(SPARK)/.ready  ## the Spark connector, in an environment of its own
 	@$(VENV)/bin/python tests/run.py --build interpreted spark
+
+spark-versions: setup $(OLDER_SPARKS)  ## what every version of Spark has to keep of it, with each older one
+	@$(VENV)/bin/python tests/run.py --build interpreted $(SPARK_VERSIONS:%=spark-%)
 
 clients: setup  ## other people's clients and their own tests, against a started broker
 	@$(VENV)/bin/python tests/run.py --build compiled clients
@@ -96,7 +102,7 @@ dist: $(VENV)/.ready build/.interface  ## a wheel and a source distribution in d
 	@rm -rf dist && $(VENV)/bin/python tools/distribution.py
 
 clean:  ## remove the environments and everything built
-	@rm -rf $(VENV) $(COMPILED) $(SPARK) .venv-clients build dist src/*.egg-info src/warren/management/static ui/node_modules .mypy_cache .ruff_cache .pytest_cache \
+	@rm -rf $(VENV) $(COMPILED) $(SPARK) $(SPARK)-* .venv-clients build dist src/*.egg-info src/warren/management/static ui/node_modules .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -108,6 +114,10 @@ $(VENV)/.ready: $(wildcard requirements/*.txt) pyproject.toml setup.py tools/env
 $(SPARK)/.ready: $(wildcard requirements/*.txt) pyproject.toml setup.py tools/environment.py
 	@$(ENVIRONMENT) spark $(SPARK) build.txt runtime.txt test.txt spark.txt
 	@if grep -qx interpreted $(SPARK)/warren-build; then touch $@; fi
+
+$(SPARK)-%/.ready: requirements/spark-%.txt $(SPARK)/.ready
+	@$(ENVIRONMENT) in-front $(SPARK)-$* spark-$*.txt --of $(SPARK)
+	@if grep -qx interpreted $(SPARK)-$*/warren-build; then touch $@; fi
 
 # Without Node, the broker is built without it, and its page says so.
 build/.interface: $(INTERFACE_INPUTS)

@@ -23,8 +23,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test"
 ENVIRONMENTS = {"interpreted": ROOT / ".venv", "compiled": ROOT / ".venv-compiled"}
+# One for each older version of Spark that is supported, named by its list of packages.
+SPARK_VERSIONS = sorted(path.stem for path in (ROOT / "requirements").glob("spark-*.txt"))
 # Suites with an environment of their own, which runs Warren from src/.
-OWN_ENVIRONMENTS = {"spark": ROOT / ".venv-spark"}
+OWN_ENVIRONMENTS = {name: ROOT / f".venv-{name}" for name in ("spark", *SPARK_VERSIONS)}
+# What pytest is told of a suite that is no folder.
+CHOSEN = dict.fromkeys(SPARK_VERSIONS, ("tests/spark", "-m", "versions"))
 # What optional tests want; each is skipped, by its own suite, where the program is not installed.
 OPTIONAL = {
     "rabbitmq-server": "comparisons with a real RabbitMQ",
@@ -38,7 +42,9 @@ CHECKS = [
     ("mypy --strict", ["mypy"]),
     ("import contracts", ["lint-imports", "--no-logo"]),
 ]
-PYTEST_SUITES = ["unit", "tidy", "sim", "conformance", "integration", "browser", "openapi", "spark"]
+PYTEST_SUITES = [
+    "unit", "tidy", "sim", "conformance", "integration", "browser", "openapi", "spark", *SPARK_VERSIONS,
+]  # fmt: skip
 # A program that prints the line of counts itself; the arguments bound how long it takes.
 PROGRAMS = {
     "mutation": ["tests/mutation/run.py"],
@@ -52,14 +58,14 @@ PROGRAMS = {
 # Spark reads.
 ONCE_ON = {
     "tidy": "interpreted", "browser": "interpreted", "openapi": "interpreted", "spark": "interpreted",
-    "mutation": "interpreted",
+    **dict.fromkeys(SPARK_VERSIONS, "interpreted"), "mutation": "interpreted",
     "kill": "compiled", "power": "compiled", "fuzz": "compiled", "clients": "compiled",
 }  # fmt: skip
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
 SUITE_SECONDS_MAX = 3000
 # Suites that run at a time, and those that take longest: begun first, so that none is left alone at the end.
 LANES = 2
-LONGEST = ["spark", "integration", "clients", "mutation", "browser"]
+LONGEST = ["spark", "integration", "clients", *SPARK_VERSIONS, "mutation", "browser"]
 
 # The processes of the suites that are running, for an end before theirs.
 running: set[subprocess.Popen[str]] = set()
@@ -189,7 +195,8 @@ def _run_pytest(name: str, build: str, suite: str) -> Outcome:
     report = RESULTS / f"{suite}-{build}.xml"
     report.unlink(missing_ok=True)
     _say(name)
-    command = [_python(build, suite), "-m", "pytest", f"tests/{suite}", f"--junitxml={report}"]
+    chosen = CHOSEN.get(suite, (f"tests/{suite}",))
+    command = [_python(build, suite), "-m", "pytest", *chosen, f"--junitxml={report}"]
     status, _ = _stream(name, command, _variables(build))
     outcome.seconds = time.monotonic() - started
     if report.exists():

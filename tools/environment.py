@@ -26,12 +26,15 @@ MARKER = "warren-build"
 def main() -> int:
     """Do what the command line asks; a failure is told in one line, under what the tool printed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=["interpreted", "compiled", "packages", "spark"])
+    parser.add_argument("action", choices=["interpreted", "compiled", "packages", "spark", "in-front"])
     parser.add_argument("environment", type=Path)
     parser.add_argument("lists", nargs="*", help="files under requirements/")
+    parser.add_argument("--of", type=Path, help="the environment that has what is not in the lists")
     chosen = parser.parse_args()
     if sys.version_info < OLDEST:
         return _fail(f"Python {OLDEST[0]}.{OLDEST[1]} or newer is needed; this is {sys.version.split()[0]}")
+    if chosen.action == "in-front":
+        return _put_in_front(chosen.environment, chosen.of, chosen.lists)
     try:
         _create(chosen.environment)
         _install_lists(chosen.environment, chosen.lists)
@@ -48,10 +51,52 @@ def main() -> int:
 
 def _leave_out(environment: Path, reason: str) -> int:
     """It is for one suite, which is skipped without it, for the reason that is left here."""
-    print(f"Spark is not tested: {reason}")
+    print(f"{environment} is not tested: {reason}")
     environment.mkdir(exist_ok=True)
     (environment / MARKER).write_text(f"{reason}\n")
     return 0
+
+
+def _put_in_front(environment: Path, base: Path, lists: list[str]) -> int:
+    """What is in the lists, found before all that `base` has: one package more, not an environment more."""
+    marker, requirements = base / MARKER, ROOT / "requirements" / lists[0]
+    found = marker.read_text().strip() if marker.exists() else "not made"
+    if found == "interpreted" and _is_in_front(environment, base, requirements):
+        return 0
+    shutil.rmtree(environment, ignore_errors=True)
+    if found != "interpreted":
+        return _leave_out(environment, found)
+    print(f"Installing {requirements.name} into {environment}, in front of {base}")
+    try:
+        venv.create(environment, with_pip=False)
+        # What is behind is told of last: pip would take it for something to replace.
+        _run(
+            _python(base), "-m", "pip", "--python", _python(environment), "install", "-qq",
+            "--disable-pip-version-check", "--no-input", "--no-deps", "-r", str(requirements),
+        )  # fmt: skip
+    except subprocess.CalledProcessError:
+        shutil.rmtree(environment, ignore_errors=True)
+        return _leave_out(environment, f"{requirements.name} could not be installed")
+    behind = f"import site; site.addsitedir({str(_packages(base))!r})\n"
+    (_packages(environment) / "behind.pth").write_text(behind)
+    (environment / MARKER).write_text("interpreted\n")
+    return 0
+
+
+def _is_in_front(environment: Path, base: Path, requirements: Path) -> bool:
+    """Whether it is there as it should be."""
+    behind = _packages(environment) / "behind.pth"
+    return (
+        behind.exists()
+        and repr(str(_packages(base))) in behind.read_text()
+        and _is_installed(environment, requirements)
+        and _succeeds(_python(environment), "-c", "import warren, pyarrow")
+    )
+
+
+def _packages(environment: Path) -> Path:
+    """Where its packages are."""
+    return Path(sysconfig.get_path("purelib", "venv", {"base": str(environment.absolute())}))
 
 
 def _fail(reason: str) -> int:

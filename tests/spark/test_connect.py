@@ -42,6 +42,7 @@ def waiting(place: Place, queue: str) -> list[bytes]:
     return [row["body"] for row in rows_of(place, queue)]
 
 
+@pytest.mark.versions
 def test_reports_and_sql_run_on_spark_connect(warren: Place) -> None:
     warren.declare("connect.dead")
     warren.declare("connect.measured", STREAM)

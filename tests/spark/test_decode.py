@@ -14,6 +14,7 @@ from pyspark_warren.pipelines.decode import FROM, REASON, Decoded, schema_of, st
 from pyspark_warren.pipelines.reading import place_of, read
 from warren.cli.main import main
 
+pytestmark = pytest.mark.versions
 DDL = "id bigint not null, name string, tags array<string>, price struct<amount: double>"
 GOOD = [b'{"id":1,"name":"a"}', b'{"id":2,"tags":["q"],"price":{"amount":2}}', b'{"id":3,"more":true}']
 BAD = {

@@ -15,6 +15,8 @@ import pyspark_warren
 SPARK_PIPELINES = Path(sys.executable).with_name("spark-pipelines")
 
 
+@pytest.mark.versions
+@pytest.mark.since((4, 1), "declarative pipelines")
 @pytest.mark.skipif(
     find_spec("grpc") is None or not SPARK_PIPELINES.exists(), reason="spark-pipelines cannot run here"
 )

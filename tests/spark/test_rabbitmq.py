@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.brokers import STREAM, Place
 from tests.spark.relay import relayed
 
-pytestmark = pytest.mark.rabbitmq
+pytestmark = [pytest.mark.rabbitmq, pytest.mark.versions]
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,7 @@ def test_a_range_and_some_columns_are_read_alone(spark: SparkSession, rabbitmq: 
     assert [row.offset for row in found.collect()] == list(range(100, 110))
 
 
+@pytest.mark.since((4, 2), "batches of a size")
 def test_a_query_takes_a_stream_in_batches_and_goes_on_where_it_was(
     spark: SparkSession, rabbitmq: Place, tmp_path: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_query_takes_a_stream_in_batches_and_goes_on_where_it_was(
     assert {row.body for row in found} == {b"%d" % number for number in range(2_000)}
 
 
+@pytest.mark.since((4, 2), "queries over queues")
 def test_a_query_acknowledges_what_is_committed_and_nothing_else(
     spark: SparkSession, rabbitmq: Place, tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def super_stream(warren: Place) -> str:
     return "visits"
 
 
+@pytest.mark.versions
 def test_a_super_stream_is_read_as_one(spark: SparkSession, warren: Place, super_stream: str) -> None:
     reader = spark.read.format("warren").options(**warren.options).option("superStream", super_stream)
     counts = {row.queue: row["count"] for row in reader.load().groupBy("queue").count().collect()}
@@ -204,6 +205,8 @@ def pushing(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.unset(PUSHDOWN)
 
 
+@pytest.mark.versions
+@pytest.mark.since((4, 1), "filters")
 def test_filters_narrow_what_the_broker_is_asked_for(
     pushing: SparkSession, warren: Place, super_stream: str
 ) -> None:
@@ -225,6 +228,8 @@ def test_filters_narrow_what_the_broker_is_asked_for(
     assert rows("offset = 29 or body = cast('0:0' as binary)").count() == 2
 
 
+@pytest.mark.versions
+@pytest.mark.since((4, 1), "filters")
 def test_filters_of_a_session_that_does_not_push_them_are_told(
     spark: SparkSession, warren: Place, super_stream: str
 ) -> None:

@@ -20,6 +20,7 @@ from pyspark_warren.pipelines.replay import Replayed, Step, replay
 from pyspark_warren.pipelines.tending import compact
 from pyspark_warren.publishing import Publisher
 from pyspark_warren.schema import COLUMNS
+from pyspark_warren.versions import HAS_BATCHES
 
 ROWS = 600
 TYPED = '{"n":{"$I":5},"x-death":[{"count":2,"queue":"q"}]}'
@@ -50,7 +51,7 @@ def lake(
             publisher.finish()
     query = archive(
         spark, folder, queue_pattern="replay.*", format=request.param, uri=warren.options["uri"],
-        management_uri=warren.options["managementUri"], batch_rows=500, once=True,
+        management_uri=warren.options["managementUri"], once=True, batch_rows=500 if HAS_BATCHES else None,
     )  # fmt: skip
     assert query.awaitTermination(200)
     if request.param == "delta":
@@ -72,6 +73,7 @@ def waiting(place: Place, queue: str) -> list[dict[str, Any]]:
     return [row for batch in BrowsePart(queue).read(options, tuple(COLUMNS)) for row in batch.to_pylist()]
 
 
+@pytest.mark.versions
 def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
     warren: Place, lake: Path, send: Replay
 ) -> None:
@@ -102,6 +104,7 @@ def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
         send(**wanted, where="priority = 1")
 
 
+@pytest.mark.versions
 def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(warren: Place, send: Replay) -> None:
     told = send(
         name="dry", dry_run=True, queues=["replay a/b=ü"], headers={"n": "5"}, samples=2,

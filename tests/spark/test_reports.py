@@ -15,6 +15,7 @@ from pyspark_warren.pipelines import dlx_report, rollup
 from warren.cli.main import main
 from warren.wire.methods import BasicGet, BasicGetOk, BasicReject
 
+pytestmark = pytest.mark.versions
 DEAD = "queue string, routing_key string, headers map<string,string>, broker_timestamp timestamp"
 
 

@@ -83,6 +83,18 @@ def test_a_build_that_was_not_made_is_said_to_be_missing(tmp_path: Path) -> None
     assert "there is no C compiler" in run.why_missing("compiled")
 
 
+def test_a_spark_that_could_not_be_installed_skips_its_suite_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert set(run.SPARK_VERSIONS) < set(run.SUITES)
+    (tmp_path / "warren-build").write_text("spark-4.0.txt could not be installed\n")
+    monkeypatch.setattr(run, "OWN_ENVIRONMENTS", {"spark-4.0": tmp_path})
+    outcome = run.run_suite("spark-4.0", "interpreted")
+    assert (outcome.passed, outcome.failed, outcome.skipped) == (0, 0, 1)
+    (reason,) = outcome.skip_reasons
+    assert reason == "the environment of spark-4.0 is missing: spark-4.0.txt could not be installed"
+
+
 def test_every_suite_runs_on_both_builds_apart_from_those_that_run_once(tmp_path: Path) -> None:
     (tmp_path / "warren-build").write_text("compiled\n")
     assert run.is_due("unit", "interpreted")
