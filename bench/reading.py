@@ -96,7 +96,7 @@ def one_measurement(source: Callable[[], Rows], encoder: Encoder, count: int) ->
 
 def encoded(rows: Rows, encoder: Encoder) -> Iterator[tuple[int, int]]:
     """The batches of `rows`: octets and rows of each."""
-    for batch in encoder.batches(rows):
+    for batch in encoder.batches([rows]):
         if batch is not None:
             yield encoder.encode(batch).size, batch.num_rows
 

@@ -81,7 +81,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of a batch over Arrow")
+    parser.add_argument("--rows", type=int, default=5_000_000, help="rows of a batch over Arrow")
     parser.add_argument("--runs", type=int, default=3, help="how often each batch is made")
     parser.add_argument("--only", default="", help="the lines that have this in their names")
     parser.add_argument("--no-rabbitmq", action="store_true", help="do not measure RabbitMQ")

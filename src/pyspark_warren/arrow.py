@@ -15,7 +15,7 @@ from pyspark_warren.streams import Bounds, DataLoss, Range, gone
 # By this column it is known where to go on.
 _OFFSET = "offset"
 # What is handed to Spark at once: a batch costs it as much as two thousand rows, and the broker's are small.
-BATCH_OCTETS = 2 * 1_048_576
+BATCH_OCTETS = 1_048_576
 # An answer that does not come to its end.
 BROKEN = (OSError, http.client.HTTPException, pa.ArrowException)
 
@@ -126,11 +126,15 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             held.append(batch)
             octets += batch.nbytes
             if octets >= BATCH_OCTETS:
-                whole, held, octets = pa.concat_batches(held), [], 0
+                whole, held, octets = _one(held), [], 0
                 yield whole
     except BROKEN:
         if held:
-            yield pa.concat_batches(held)
+            yield _one(held)
         raise
     if held:
-        yield pa.concat_batches(held)
+        yield _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -521,12 +521,15 @@ SAMPLES_SHOWN_MAX = 500
 # Answers in rows of Arrow that are made at once: each has a chunk, or some rows, in memory, and takes a part
 # of each turn of the loop.
 ARROW_READERS_MAX = 32
+# What a piece of an answer takes in memory, about, while nobody else is at work: four thousand rows of 200
+# octets. What a batch costs beside its rows, the broker and who reads it, is little then. They take a
+# millisecond to make.
+ARROW_PIECE_SIZE = 6_291_456
 # What a batch of rows takes in memory beside its bodies, about: a chunk mostly makes one.
 ARROW_BATCH_SIZE_MAX = 4_194_304
-# Messages unlike all others that are decoded in one turn, all properties of each: a millisecond.
-ARROW_SHAPES_PER_TURN = 128
-# And what is remembered of them for the next batch.
-ARROW_SHAPES_SIZE_MAX = 4_194_304
+# Messages unlike all others that are decoded in one turn, all properties of each: a millisecond, where the
+# decoder is not compiled.
+ARROW_DECODED_PER_TURN = 128
 # Messages of a queue that are gathered in one turn: as long as it takes to decode those.
 ARROW_BROWSED_PER_TURN = 256
 # How long a client may take nothing before its answer ends: others wait for its place.

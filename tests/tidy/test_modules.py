@@ -11,8 +11,11 @@ from tests.tidy.sources import ROOT, SOURCE, files, modules, place, report, text
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 # Built for this interpreter or by it: belongs into build/ and the environments only.
 BUILT = {".so", ".c", ".pyd", ".pyx", ".html"}
-# The one module in C, written by hand.
-IN_C = SOURCE / "warren" / "runtime" / "write_thread.c"
+# The modules in C, written by hand.
+IN_C = {
+    SOURCE / "warren" / "runtime" / "write_thread.c",
+    SOURCE / "warren" / "management" / "arrow" / "shape_columns.c",
+}
 # The version stands in the one, and Spark looks for its source in the other.
 EXPORTING = {SOURCE / "warren", SOURCE / "pyspark_warren"}
 # Where unit tests are, and what they mirror: what needs Spark is tested in an environment of its own.
@@ -73,13 +76,20 @@ def test_no_module_imports_cython() -> None:
     assert not found, report(found)
 
 
+def test_what_is_written_in_c_is_there_for_everybody() -> None:
+    assert {path.with_suffix(".c") for path in SOURCE.rglob("*.pyi")} == IN_C
+    # What is not in the repository is in no other's copy of it.
+    tracked = files()
+    assert not [place(path) for path in IN_C if path not in tracked]
+
+
 def test_nothing_compiled_lies_among_the_sources() -> None:
     found = [
         place(Path(folder) / name)
         for folder, _, names in os.walk(SOURCE)
         for name in names
         if Path(name).suffix in BUILT - ({".html"} if "management" in folder else set())
-        and Path(folder) / name != IN_C
+        and Path(folder) / name not in IN_C
     ]
     found += [place(path) for path in files() if path.suffix == ".pyx"]
     assert not found, report(found)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from warren.errors import AmqpError
-from warren.limits import ARROW_PAUSE_S_MIN, ARROW_READERS_MAX, ARROW_STALLED_S_MAX
-from warren.management.arrow.rows import Rows
+from warren.limits import ARROW_PAUSE_S_MIN, ARROW_PIECE_SIZE, ARROW_READERS_MAX, ARROW_STALLED_S_MAX
+from warren.management.arrow.rows import Rows, together
 from warren.management.replies import Refused, refused, reply
 from warren.runtime.labour import Labour
 
@@ -102,7 +102,7 @@ class Readers:
     ) -> None:
         try:
             await _written(response, encoder.head())
-            pieces = _pieces(encoder, source)
+            pieces = _pieces(encoder, together(source, partial(self._piece_size, encoder)))
             while (batch := await self.next_piece(pieces)) is not _NO_MORE:
                 if batch is not None:
                     await _written(response, await self._encoded(encoder, batch))
@@ -123,6 +123,10 @@ class Readers:
             finally:
                 self._pause = monotonic() - begun
 
+    def _piece_size(self, encoder: "Encoder") -> int:
+        """What a piece takes, about, if there is as much; 0: as little as can be."""
+        return ARROW_PIECE_SIZE if encoder.is_quick and not self._is_shared() else 0
+
     async def _encoded(self, encoder: "Encoder", batch: object) -> object:
         if encoder.is_compressing:
             return await self._labour.do(partial(encoder.encode, batch))
@@ -135,13 +139,13 @@ def _encoder() -> "type[Encoder]":
     return Encoder
 
 
-def _pieces(encoder: "Encoder", source: Iterator[Rows | None]) -> Iterator[object]:
+def _pieces(encoder: "Encoder", source: Iterator[list[Rows] | None]) -> Iterator[object]:
     """Batches of all rows; None for a turn in which there is none yet."""
-    for rows in source:
-        if rows is None:
+    for many in source:
+        if many is None:
             yield None
         else:
-            yield from encoder.batches(rows)
+            yield from encoder.batches(many)
 
 
 def _first(source: Iterator[Rows | None]) -> Rows | None:

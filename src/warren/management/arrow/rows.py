@@ -1,7 +1,7 @@
 """Messages as columns, as they lie: from a chunk of a stream, or gathered one by one from a queue."""
 
 from array import array
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from warren.model.message import Message
@@ -9,6 +9,11 @@ from warren.store.streams.chunk import Chunk
 
 # The exchange and the routing key, and the properties of a message, as they are in `Message`.
 Shape = tuple[bytes, bytes]
+
+# About what a row takes in a batch beside its body and its shape, and how much longer this is as text, in two
+# columns.
+_ROW_SIZE = 512
+_SHAPE_FACTOR = 6
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +49,28 @@ class Rows:
         if self.places is None:
             return ends[self.at + self.count] - ends[self.at]
         return sum(ends[place + 1] - ends[place] for place in self.places)
+
+    @property
+    def memory(self) -> int:
+        """About what they take until they are sent: bodies as they lie, in a column, and written."""
+        return 3 * self.octets + self.count * self.row_size
+
+    @property
+    def row_size(self) -> int:
+        """About what a row takes in a batch beside its body, if all had the longest shape."""
+        longest = max((len(address) + len(listed) for address, listed in self.shapes), default=0)
+        return _ROW_SIZE + _SHAPE_FACTOR * longest
+
+    def used_shapes(self) -> "tuple[list[Shape], array[int] | None]":
+        """Shapes, among them all that the rows have, and which of them each has; None: in order."""
+        kinds = self.kinds
+        if kinds is None:
+            return self.shapes[:1], array("I", bytes(4 * self.count))
+        first, end = min(kinds), max(kinds) + 1
+        shapes = self.shapes[first:end]
+        if end - first == len(kinds) and kinds == array("I", range(first, end)):
+            return shapes, None
+        return shapes, array("I", [kind - first for kind in kinds]) if first else kinds
 
     def part(self, first: int, count: int) -> "Rows":
         """The rows from `first` on, `count` of them at most."""
@@ -144,6 +171,36 @@ def rows_of_messages(queue: str, messages: Iterable[tuple[int, Message, bool]], 
         ends=ends,
         bodies=memoryview(b"".join(bodies)),
     )
+
+
+def together(source: Iterator[Rows | None], size_max: Callable[[], int]) -> Iterator[list[Rows] | None]:
+    """What comes out of `source`, as many at a time as take `size_max` octets of memory, or one alone.
+
+    None stands for what has no rows; what is raised comes behind the rows before it.
+    """
+    held: list[Rows] = []
+    size = 0
+    try:
+        for rows in source:
+            wanted = rows if rows is not None and rows.count else None
+            more = wanted.memory if wanted is not None else 0
+            if held and (wanted is None or size + more > size_max()):
+                yield held
+                held, size = [], 0
+            if wanted is None:
+                yield None
+                continue
+            held.append(wanted)
+            size += more
+            if size >= size_max():
+                yield held
+                held, size = [], 0
+    except Exception:
+        if held:
+            yield held
+        raise
+    if held:
+        yield held
 
 
 def _chosen(rows: Rows, wanted: Wanted) -> Rows:

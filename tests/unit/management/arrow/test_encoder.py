@@ -1,12 +1,13 @@
 """Rows as Arrow: what a reader gets of messages, column by column."""
 
+import itertools
 from array import array
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
-from warren.limits import ARROW_BATCH_SIZE_MAX, ARROW_SHAPES_PER_TURN
+from warren.limits import ARROW_BATCH_SIZE_MAX, ARROW_DECODED_PER_TURN
 from warren.management.arrow.columns import NAMES, columns_asked
 from warren.management.arrow.encoder import COMPRESSIONS, Encoder
 from warren.management.arrow.readers import END
@@ -45,9 +46,8 @@ def rows_of(messages: list[Message], queue: str = "q") -> Rows:
 def octets_of(encoder: Encoder, all_rows: list[Rows]) -> Iterator[bytes]:
     yield encoder.head().to_pybytes()
     for rows in all_rows:
-        for batch in encoder.batches(rows):
-            if batch is not None:
-                yield encoder.encode(batch).to_pybytes()
+        for batch in encoder.batches([rows]):
+            yield encoder.encode(batch).to_pybytes()
     yield END
 
 
@@ -115,12 +115,30 @@ def test_messages_of_several_shapes_each_have_their_own() -> None:
     assert table["body"].to_pylist() == [key.encode() for key in keys]
 
 
-def test_messages_that_are_all_unlike_each_other_have_turns_between_them() -> None:
-    count = 3 * ARROW_SHAPES_PER_TURN
-    each = [message(b"x", BasicProperties(message_id=f"m{number}")) for number in range(count)]
-    rows = rows_of(each)
-    assert list(Encoder("q", NAMES).batches(rows)).count(None) == 2
-    assert table_of([rows])["message_id"].to_pylist() == [f"m{number}" for number in range(count)]
+def test_interpreted_messages_that_are_all_unlike_each_other_are_decoded_some_in_a_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("warren.management.arrow.encoder.IS_COMPILED", False)
+    count = 3 * ARROW_DECODED_PER_TURN
+    rows = rows_of([message(b"x", BasicProperties(message_id=str(number))) for number in range(count)])
+    batches = list(Encoder("q", NAMES).batches([rows]))
+    assert [batch.num_rows for batch in batches] == [ARROW_DECODED_PER_TURN] * 3
+    assert pa.concat_batches(batches)["message_id"].to_pylist() == [str(number) for number in range(count)]
+
+
+def test_rows_that_are_put_together_are_as_if_they_came_alone() -> None:
+    alike = [message(f"a{number}".encode(), FULL) for number in range(5)]
+    unlike = [message(b"b", BasicProperties(message_id=str(number)), key=str(number)) for number in range(4)]
+    mixed = [alike[0], unlike[1], alike[0], unlike[1], message(b"")]
+    kinds = [alike, alike, unlike, mixed, unlike, alike[:1]]
+    pieces = [rows_of(each) for each in kinds]
+    pieces += [pieces[2].part(1, 2), pieces[3].part(1, 3), pieces[3].part(2, 1), pieces[0].part(3, 9)]
+    pieces.append(rows_of_messages("q", [(3, message(b"again"), True), (4, message(b"new"), False)]))
+    for begin, end in itertools.combinations(range(len(pieces) + 1), 2):
+        (together,) = Encoder("q", NAMES).batches(pieces[begin:end])
+        together.validate(full=True)
+        alone = table_of(pieces[begin:end])
+        assert pa.Table.from_batches([together]).to_pylist() == alone.to_pylist()
 
 
 def test_one_answer_goes_through_rows_of_any_kind() -> None:
@@ -172,7 +190,7 @@ def test_a_batch_takes_a_bounded_amount_of_memory() -> None:
     )  # fmt: skip
     encoder = Encoder("q", NAMES)
     sizes, count = [], 0
-    for batch in encoder.batches(rows):
+    for batch in encoder.batches([rows]):
         sizes.append(encoder.encode(batch).size)
         count += batch.num_rows
     assert count == 1_000
@@ -181,17 +199,6 @@ def test_a_batch_takes_a_bounded_amount_of_memory() -> None:
     assert len(sizes) <= 200
 
 
-def test_what_is_remembered_of_shapes_is_bounded() -> None:
-    encoder = Encoder("q", NAMES)
-    seen = 0
-    for number in range(40):
-        properties = [BasicProperties(message_id="m" * 100 + f"{number}.{each}") for each in range(200)]
-        for batch in encoder.batches(rows_of([message(b"x", each) for each in properties])):
-            seen += 0 if batch is None else batch.num_rows
-    assert seen == 8_000
-    assert len(encoder._facts) < 5_000
-
-
 def test_nothing_is_no_batch() -> None:
-    assert list(Encoder("q", NAMES).batches(rows_of([]))) == []
+    assert list(Encoder("q", NAMES).batches([rows_of([])])) == []
     assert table_of([]).num_rows == 0

@@ -1,10 +1,11 @@
 """Messages as columns: of chunks and of queues, in part, and some of them."""
 
 from array import array
+from collections.abc import Iterator
 
 import pytest
 
-from warren.management.arrow.rows import Rows, Wanted, rows_of_chunk, rows_of_messages
+from warren.management.arrow.rows import Rows, Wanted, rows_of_chunk, rows_of_messages, together
 from warren.model.message import NO_PROPERTIES, Message, encode_address
 from warren.store.streams.chunk import Chunk, ChunkBuilder, read_head
 
@@ -104,3 +105,47 @@ def test_messages_one_by_one_are_rows() -> None:
     assert list(rows.times) == [5_000] * 5  # type: ignore[arg-type]
     assert rows_of_messages("q", given, Wanted(exchanges=(b"y",))).count == 0
     assert rows_of_messages("q", given[:1]).kinds is None
+
+
+def test_rows_are_put_together_until_they_take_so_much() -> None:
+    each = rows_of_chunk("q", chunk(), 0, 1_000)
+    size = each.memory
+    for size_max, counts in [(0, [1] * 7), (size, [1] * 7), (2 * size, [2, 2, 2, 1]), (10 * size - 1, [7])]:
+        found = list(together(iter([each] * 7), lambda size_max=size_max: size_max))
+        assert [len(many) for many in found if many is not None] == counts
+
+
+def test_what_has_no_rows_is_a_turn_of_its_own() -> None:
+    some, none = rows_of_chunk("q", chunk(), 0, 1_000), rows_of_chunk("q", chunk(), 0, 0)
+    found = list(together(iter([none, some, some, None, none, some]), lambda: 1_000_000))
+    assert [many and len(many) for many in found] == [None, 2, None, None, 1]
+
+
+def test_what_is_raised_comes_behind_the_rows_before_it() -> None:
+    some = rows_of_chunk("q", chunk(), 0, 1_000)
+
+    def source() -> Iterator[Rows]:
+        yield some
+        yield some
+        raise ValueError("damaged")
+
+    found = together(source(), lambda: 1_000_000)
+    assert next(found) == [some, some]
+    with pytest.raises(ValueError, match="damaged"):
+        next(found)
+
+
+def test_rows_are_read_no_further_than_they_are_asked_for() -> None:
+    some = rows_of_chunk("q", chunk(), 0, 1_000)
+    read = 0
+
+    def source() -> Iterator[Rows]:
+        nonlocal read
+        while True:
+            read += 1
+            yield some
+
+    found = together(source(), lambda: 0)
+    for count in range(1, 4):
+        next(found)
+        assert read == count
