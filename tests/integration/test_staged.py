@@ -478,3 +478,23 @@ def test_streams_have_each_row_once_alone_and_beside_queues(
         table, _ = read(node, f"/streams/staged/{name}/rows")
         assert table["body"].to_pylist() == wanted
         assert table["message_id"].to_pylist()[2_999:3_301] == [None, *unlike["message_id"], None]
+
+
+def test_rows_that_go_by_chance_to_queues_and_streams_go_to_one_of_them_each(
+    node: Broker, client: Client, channel: Any
+) -> None:
+    channel.exchange_declare("dice", "x-random", durable=True)
+    for name in ("dice-1", "dice-2"):
+        channel.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
+        channel.queue_bind(name, "dice")
+    channel.queue_bind("q", "dice")
+    sent = texts(1_200)
+    staged = job(client, "dice", "dicing")
+    staged.stage(0, 0, bodies(sent, ""))
+    assert staged.commit(0, 0).value == {"state": "committed", "rows": 1_200, "unroutable": 0}
+    found = {"q": taken(channel)}
+    for name in ("dice-1", "dice-2"):
+        found[name] = read(node, f"/streams/staged/{name}/rows")[0]["body"].to_pylist()
+    assert all(found.values())
+    everything = [text for one in found.values() for text in one]
+    assert (len(everything), len(set(everything))) == (1_200, 1_200)

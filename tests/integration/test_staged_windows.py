@@ -90,9 +90,9 @@ def check(node: Broker, batches: int, count: int, told: str) -> None:
         assert found == wanted, name
 
 
-def commit_and_die(node: Broker, batch: int, octets: bytes) -> None:
+def commit_and_die(node: Broker, batch: int, octets: bytes, *, exchange: str = "amq.fanout") -> None:
     """Commit `batch`; nobody is told that it is."""
-    job = Job(Client(node), "query", "amq.fanout")
+    job = Job(Client(node), "query", exchange)
     assert job.stage(batch, 0, octets).status == 200
     with pytest.raises((OSError, http.client.HTTPException)):
         job.commit(batch, 0)
@@ -157,3 +157,31 @@ def test_streams_have_each_row_once_however_often_a_broker_dies_while_it_goes_on
     finally:
         end(node)
     assert deaths == len(STREAMS) * PIECES
+
+
+@SHAPES
+@pytest.mark.parametrize("call", [f"pwrite:2:{STREAM}", f"fdatasync:2:{STREAM}", f"pwrite:1:{MARK}"])
+def test_a_row_that_chance_sent_to_one_stream_is_not_sent_to_another_after_a_kill(
+    tmp_path: Path, call: str, rows: Callable[[int], bytes], count: int
+) -> None:
+    library = built(tmp_path)
+    with broker("--data-dir", str(tmp_path / "data")) as node:
+        channel = connect(node.port).channel()
+        channel.exchange_declare("dice", "x-random", durable=True)
+        for name in STREAMS:
+            channel.queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
+            channel.queue_bind(name, "dice")
+    node = starting(tmp_path, library, call, WARREN_SINCE="*.plan")
+    try:
+        node.wait_ready()
+        commit_and_die(node, 0, rows(0), exchange="dice")
+        end(node)
+        node = starting(tmp_path, library, "")
+        node.wait_ready()
+        settle(node)
+        found = [read(node, f"/streams/%2F/{name}/rows")[0]["body"].to_pylist() for name in STREAMS]
+        assert all(len(one) > count / 3 for one in found)
+        everything = [text for one in found for text in one]
+        assert (len(everything), len(set(everything))) == (count, count)
+    finally:
+        end(node)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from warren.model.message import Message
 from warren.routing.exchange import BY_CHANCE, Binding, Exchange
+from warren.routing.hashing import destination_name, key_hash
 from warren.routing.verdict import Verdict
 
 _OCTETS = 8
@@ -16,13 +17,16 @@ _OCTETS = 8
 class RandomExchange(Exchange):
     """One destination by chance; it was given `random_octets` to draw with."""
 
-    __slots__ = ("_drawn_from",)
+    __slots__ = ("_drawn_from", "die")
 
     type_name = "x-random"
 
     def prepare(self) -> None:
         # The destinations of all bindings, or None after a change.
         self._drawn_from: list[object] | None = None
+        # While it has one, the choice follows from it, from the name of the exchange and from the bindings:
+        # also on another day, in whichever order they were made.
+        self.die: bytes | None = None
 
     @property
     def decides(self) -> int:
@@ -36,6 +40,8 @@ class RandomExchange(Exchange):
             destinations = self._drawn_from = [binding.destination for binding in self.each_binding()]
         if len(destinations) < 2:
             return destinations
+        if self.die is not None:
+            return (max(self.each_binding(), key=self._luck).destination,)
         assert self.random_octets is not None
         return (destinations[int.from_bytes(self.random_octets(_OCTETS), "big") % len(destinations)],)
 
@@ -46,6 +52,11 @@ class RandomExchange(Exchange):
         return Verdict(
             True, f"drawn by chance: one of {self.bindings} bindings each time", chance=1 / self.bindings
         )
+
+    def _luck(self, binding: Binding) -> int:
+        assert self.die is not None
+        names = f"{self.name}\0{binding.key}\0{destination_name(binding.destination)}"
+        return key_hash(self.die + names.encode("utf-8", "surrogateescape"))
 
     def added(self, binding: Binding) -> None:
         self._drawn_from = None

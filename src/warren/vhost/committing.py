@@ -8,7 +8,8 @@ would refuse ends the slice before it, and waits.
 
 A stream has a log of its own. Rows that go to one are written there first, under the name of the query and
 with a number each, and are safe there before the slice is published anywhere else; when they come again after
-a crash the stream passes them over.
+a crash the stream passes them over. Where a row goes is asked once for both, since bindings may change in
+between; an exchange that chooses by chance chooses by the number of the row, which goes where it went before.
 """
 
 from collections.abc import Callable
@@ -19,10 +20,12 @@ from warren.limits import STAGED_ROW_BITS, STAGED_ROWS_PER_SLICE, STAGED_SLICES_
 from warren.model.confirmation import Confirmation
 from warren.model.message import HAS_HEADERS, PERSISTENT, Message, new_message, new_stored_message
 from warren.queues.classic import ClassicQueue
+from warren.queues.local import LocalQueue
 from warren.queues.stream import StreamQueue
 from warren.routing.copies import has_copies
 from warren.routing.exchange import BY_CHANCE
-from warren.routing.router import Route
+from warren.routing.random_choice import RandomExchange
+from warren.routing.router import Route, decode_name
 from warren.store.message_store import MessageStore
 from warren.store.staged.progress import Progress, State, key_of
 from warren.store.streams.chunk import Chunk
@@ -53,6 +56,12 @@ class Committing(Confirmation):
         # nowhere else; and whether it is safe there.
         self._streamed = 0
         self._route: Route | None = None
+        # Where those rows go, from row number `_ways_from` on.
+        self._ways: list[tuple[object, ...]] = []
+        self._ways_from = 0
+        # The exchanges that choose by chance, as of a generation of the router.
+        self._dice: list[RandomExchange] = []
+        self._generation = -1
         self._streams = _Streams(self)
         # Numbers of the last slice that was published, and of the last that is safe.
         self._sent = 0
@@ -72,19 +81,20 @@ class Committing(Confirmation):
         """Publish rows of `chunk` from `place` on, as many as a turn has: up to which, and why no further."""
         self._store.begin_group()
         first, unroutable, reason = place, 0, ""
+        before = self.progress.published - place
         try:
             if self._route is not None and self.published is None:
                 place += self._count_streamed(self._route)
             end = min(chunk.count, place + STAGED_ROWS_PER_SLICE)
             while place < end:
                 message = _row(chunk, place, self._vhost.now)
-                destinations, reason = self._way(message)
+                destinations, reason = self._way(message, before + place)
                 if reason:
                     break
-                if _has_stream(destinations):
-                    if self.progress.published + place - first >= self._streamed:
-                        break
+                if before + place < self._streamed:
                     elsewhere = tuple(queue for queue in destinations if not isinstance(queue, StreamQueue))
+                elif _has_stream(destinations):
+                    break
                 else:
                     elsewhere = destinations
                 place += 1
@@ -115,12 +125,13 @@ class Committing(Confirmation):
     def _stream(self, chunk: Chunk, place: int) -> None:
         """Have streams keep rows of `chunk` from `place` on that go to them, up to one that cannot go."""
         streams: dict[StreamQueue, None] = {}
-        row = self.progress.published
+        row = self._ways_from = self._streamed = self.progress.published
         end = min(chunk.count, place + STAGED_ROWS_PER_SLICE)
         self._route = None
+        self._ways = []
         while place < end:
             message = _row(chunk, place, self._vhost.now)
-            destinations, reason = self._way(message)
+            destinations, reason = self._way(message, row)
             if reason:
                 break
             count = 1
@@ -128,8 +139,7 @@ class Committing(Confirmation):
                 self._route = self._sole_route(message)
                 if self._route is not None:
                     count = chunk.count - place
-            # The number is greater with each row, and with each batch.
-            number = self.progress.batch << STAGED_ROW_BITS | row + 1
+            number = self._number(row)
             shown = _shown(message)
             for queue in destinations:
                 if isinstance(queue, StreamQueue):
@@ -138,6 +148,7 @@ class Committing(Confirmation):
                     else:
                         queue.publish_run_as(chunk.run(place, shown), self._producer, number)
                     streams[queue] = None
+            self._ways += [destinations] * count
             place += count
             row += count
         self._streamed = row
@@ -161,16 +172,42 @@ class Committing(Confirmation):
         self._vhost.published += count
         return count
 
-    def _way(self, message: Message) -> tuple[tuple[object, ...], str]:
-        """Where `message` goes, or why it cannot go now."""
-        try:
-            destinations = self._vhost.router.route(message.address, message)
-        except NotFound as error:
-            return (), error.message
+    def _number(self, row: int) -> int:
+        """What streams know `row` by: greater with each row, and with each batch."""
+        return self.progress.batch << STAGED_ROW_BITS | row + 1
+
+    def _way(self, message: Message, row: int) -> tuple[tuple[object, ...], str]:
+        """Where `message`, which is `row` of the batch, goes, or why it cannot go now."""
+        router = self._vhost.router
+        if row < self._streamed:
+            name = decode_name(message.address, 0)
+            if name not in router.exchanges:
+                return (), f"no exchange '{name}' in vhost '{self._vhost.name}'"
+            known = self._ways[row - self._ways_from]
+            destinations = tuple(
+                queue for queue in known if not (isinstance(queue, LocalQueue) and queue.is_deleted)
+            )
+        else:
+            self._throw(row)
+            try:
+                destinations = router.route(message.address, message)
+            except NotFound as error:
+                return (), error.message
+            finally:
+                self._throw(None)
         for queue in destinations:
             if isinstance(queue, ClassicQueue) and queue.refuses(message):
                 return (), FULL.format(queue.name)
         return destinations, ""
+
+    def _throw(self, row: int | None) -> None:
+        """Have exchanges that choose by chance choose for `row` as they ever did; None: by chance again."""
+        router = self._vhost.router
+        if router.generation != self._generation:
+            self._generation = router.generation
+            self._dice = [one for one in router.exchanges.values() if isinstance(one, RandomExchange)]
+        for one in self._dice:
+            one.die = None if row is None else f"{self._key.hex()} {self._number(row)} ".encode()
 
     def _note(self, state: State, rows: int, unroutable: int) -> None:
         """End the group with what is published by now."""

@@ -28,3 +28,20 @@ def test_a_single_binding_needs_no_chance() -> None:
     assert routed(exchange, "k") == ["q"]
     exchange.unbind(binding)
     assert routed(exchange, "k") == []
+
+
+def test_with_a_die_the_same_binding_is_chosen_in_whichever_order_they_were_made() -> None:
+    first, second = drawing(RandomExchange, []), drawing(RandomExchange, [])
+    names = ("q0", "q1", "q2")
+    for queue in names:
+        bound(first, "ignored", queue)
+    for queue in reversed(names):
+        bound(second, "ignored", queue)
+    chosen = []
+    for number in range(300):
+        for exchange in (first, second):
+            assert isinstance(exchange, RandomExchange)
+            exchange.die = b"%d" % number
+        assert routed(first, "k") == routed(second, "k")
+        chosen += routed(first, "k")
+    assert all(70 < chosen.count(queue) < 130 for queue in names)
