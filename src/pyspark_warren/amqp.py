@@ -48,10 +48,16 @@ def connect(broker: Broker) -> Link:
             is_away = not isinstance(error, ssl.SSLCertVerificationError) and not getattr(error, "code", 0)
             if not (is_away and left):
                 host = f"{broker.target.host}:{broker.target.port}"
-                raise BrokerRefused(f"no connection to {host}: {error}") from error
+                raise BrokerRefused(f"no connection to {host}: {error}{_hint(error)}") from error
         time.sleep(wait)
         wait = min(2 * wait, WAIT_S_MAX)
     raise AssertionError
+
+
+def _hint(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+        return ". Nobody speaks TLS there: amqps wants such a port, 5671 mostly"
+    return ""
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:

@@ -16,6 +16,7 @@ from warren.wire.table_json import header_text, table_to_json
 # Of the first octet of the flags: content type and content encoding.
 _BEFORE_HEADERS = (0x80, 0x40)
 _MICROSECONDS = 1_000_000
+_MICROSECONDS_MAX = 2**63 - 1
 # Where brokers that are told to, put the time at which a message came.
 _RECEIVED = "timestamp_in_ms"
 
@@ -103,7 +104,7 @@ def _value(properties: BasicProperties, name: str) -> Any:
         case "headers_json":
             return table_to_json(headers) if headers else None
         case "timestamp":
-            return None if properties.timestamp is None else properties.timestamp * _MICROSECONDS
+            return _microseconds(properties.timestamp, _MICROSECONDS)
         case "broker_timestamp":
             return _received(headers)
         case "priority" | "delivery_mode":
@@ -113,7 +114,12 @@ def _value(properties: BasicProperties, name: str) -> Any:
 
 def _received(headers: Table | None) -> int | None:
     time = (headers or {}).get(_RECEIVED)
-    return int(time) * 1000 if isinstance(time, int) else None
+    return _microseconds(int(time), 1000) if isinstance(time, int) else None
+
+
+def _microseconds(time: int | None, factor: int) -> int | None:
+    """As a column has it; None also for a time beyond all that it can say, which any publisher may give."""
+    return time * factor if time is not None and abs(time) <= _MICROSECONDS_MAX // factor else None
 
 
 def _spread(unique: pa.Array, numbers: list[int]) -> pa.Array:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_warren.schema import WRITTEN
+from warren.errors import AmqpError
 from warren.wire.methods import BasicPublish
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Table, encode_table
@@ -27,6 +28,8 @@ _MICROSECONDS = 1_000_000
 _PERSISTENT, _TRANSIENT = 2, 1
 # Different addresses, or sets of properties, that are remembered.
 _REMEMBERED_MAX = 10_000
+# Of a value that cannot be sent.
+_SHOWN_MAX = 100
 _BEFORE_HEADERS = ("content_type", "content_encoding")
 
 
@@ -78,14 +81,23 @@ class Encoder:
         if frame is None:
             _make_room(self._methods)
             method = BasicPublish(exchange=exchange, routing_key=routing_key, mandatory=self._is_mandatory)
-            frame = self._methods[exchange, routing_key] = self._frame(_METHOD, method.encode())
+            try:
+                octets = method.encode()
+            except AmqpError as error:
+                address = f"exchange {exchange[:_SHOWN_MAX]!r}, routing key {routing_key[:_SHOWN_MAX]!r}"
+                raise ValueError(f"nothing can be published to {address}: {error}") from None
+            frame = self._methods[exchange, routing_key] = self._frame(_METHOD, octets)
         return frame
 
     def _header(self, used: list[str], row: tuple[Any, ...], size: int, name: bytes) -> bytes:
         known = self._properties.get(row)
         if known is None:
             _make_room(self._properties)
-            known = self._properties[row] = self._encoded(dict(zip(used, row, strict=True)))
+            values = dict(zip(used, row, strict=True))
+            try:
+                known = self._properties[row] = self._encoded(values)
+            except (AmqpError, ValueError, TypeError) as error:
+                raise ValueError(self._wrong(values) or str(error)) from None
         before, entries, after = known
         if name:
             entries = b"%b%b%b%b" % (entries, TRANSACTION_HEADER, len(name).to_bytes(4, "big"), name)
@@ -106,6 +118,18 @@ class Encoder:
         flags = int.from_bytes(first[:2], "big") | int.from_bytes(second[:2], "big")
         entries = encode_table(headers)[4:] if headers else b""
         return flags.to_bytes(2, "big") + first[2:], entries, second[2:]
+
+    def _wrong(self, values: dict[str, Any]) -> str:
+        """Which of `values` cannot be sent, and why."""
+        for name, value in values.items():
+            try:
+                self._encoded({name: value})
+            except (AmqpError, ValueError, TypeError) as error:
+                shown = repr(value)
+                if len(shown) > _SHOWN_MAX:
+                    shown = f"{shown[:_SHOWN_MAX]}…"
+                return f"the column {name!r} cannot be sent as {shown}: {error}"
+        return ""
 
     def _body(self, body: bytes) -> bytes:
         if len(body) <= self._body_max:

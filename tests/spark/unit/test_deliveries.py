@@ -93,3 +93,17 @@ def test_each_different_message_keeps_its_properties() -> None:
     for name in ("content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "type"):
         assert rows.column(name).null_count == 1, name
     assert rows.column("queue").to_pylist() == ["q"] * 3
+
+
+def test_a_time_that_no_column_can_say_is_none() -> None:
+    reader = DeliveryReader(is_stream=False)
+    last = 2**63 // 1_000_000
+    for tag, time in enumerate((7, last, last + 1, 2**64 - 1), 1):
+        headers = {"timestamp_in_ms": min(time * 1_000, 2**63 - 1)}
+        reader.feed(delivery(tag, b"", BasicProperties(timestamp=time, headers=headers)))
+    rows = to_batch(reader.take(), "q", tuple(COLUMNS))
+    for column in ("timestamp", "broker_timestamp"):
+        seconds = [
+            None if one is None else one // 1_000_000 for one in rows[column].cast("int64").to_pylist()
+        ]
+        assert seconds == [7, last, None, None]

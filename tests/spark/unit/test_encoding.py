@@ -1,5 +1,8 @@
 """Rows become frames that say what the columns say."""
 
+import re
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -71,3 +74,19 @@ def test_an_address_must_come_from_somewhere() -> None:
         encoder().encode(batch, (None, "k"), None)
     with pytest.raises(ValueError, match="the option 'routingKey' or a column 'routing_key'"):
         encoder().encode(batch, ("x", None), None)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("priority", 300, "the column 'priority' cannot be sent as 300: number 300 does not fit 1 octets"),
+        ("headers_json", "nope", "the column 'headers_json' cannot be sent as 'nope': headers are not JSON"),
+        ("message_id", "x" * 300, "short string of 300 octets is longer than 255"),
+        ("routing_key", "x" * 300, "short string of 300 octets is longer than 255"),
+    ],
+)
+def test_a_value_that_cannot_be_sent_is_named(column: str, value: Any, told: str) -> None:
+    batch = pa.record_batch({"body": [b"x"], "content_type": ["t"], column: [value]})
+    with pytest.raises(ValueError, match=re.escape(told)) as wrong:
+        encoder().encode(batch, ("", None if column == "routing_key" else "k"), None)
+    assert len(str(wrong.value)) < 300

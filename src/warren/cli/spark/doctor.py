@@ -209,7 +209,7 @@ def _connected(settings: Settings) -> Link:
         return connect(broker)
     except BrokerRefused as error:
         place = f"{broker.target.host}:{broker.target.port}"
-        if "not known" in str(error) or "refused" in str(error).lower():
+        if not getattr(error.__cause__, "code", 0):
             advice = f"is a broker listening at {place}? `warren serve` starts one; --uri says where it is"
         else:
             advice = "--uri says who: amqp://USER:PASSWORD@HOST:PORT/VHOST"
