@@ -15,7 +15,7 @@ SPARK := .venv-spark
 SPARK_VERSIONS := $(patsubst requirements/spark-%.txt,%,$(wildcard requirements/spark-*.txt))
 OLDER_SPARKS := $(SPARK_VERSIONS:%=$(SPARK)-%/.ready)
 ENVIRONMENT = $(or $(PYTHON),python3) tools/environment.py
-SOURCES := $(shell find src -name '*.py' -o -name '*.pxd')
+SOURCES := $(shell find src -name '*.py' -o -name '*.pxd' -o -name '*.c' -o -name '*.h')
 INTERFACE := src/warren/management/static/index.html
 INTERFACE_INPUTS := $(shell find ui -name node_modules -prune -o -type f -print) tools/interface.py
 BUILD_INPUTS := pyproject.toml setup.py README.md LICENSE tools/environment.py requirements/build.txt
