@@ -108,8 +108,9 @@ class Bench:
         self._spark = spark
         self._folder = folder
         self._rows: int = arguments.rows
-        # What takes many times as long.
-        self._fewer: int = max(arguments.rows // 10, 1)
+        # What takes a few times as long, and many times.
+        self._fewer: int = max(arguments.rows // 5, 1)
+        self._few: int = max(arguments.rows // 50, 1)
         self._runs: int = arguments.runs
         self._watch = Watch(spark)
         spark.dataSource.register(Ready)
@@ -192,7 +193,7 @@ class Bench:
                 self._touch(self._read(place, kind, "amqp"))
 
             text = f"{place.broker.name}: amqp read" + (", all different" if kind == "mixed" else "")
-            yield Line(text=text, rows=self._fewer, work=read, broker=place.broker)
+            yield Line(text=text, rows=self._few, work=read, broker=place.broker)
 
     def _sinks(self, place: Place) -> Iterator[Line]:
         name = place.broker.name
@@ -201,20 +202,20 @@ class Bench:
 
             def publish(transaction: str, kind: str = kind) -> None:
                 place.declare("out", is_stream=True)
-                rows = messages(self._spark, kind, self._fewer)
+                rows = messages(self._spark, kind, self._few)
                 writer = rows.write.format("warren").options(**place.options()).option("txn", transaction)
                 writer.mode("append").save("out")
 
             yield Line(
                 text=f"{name}: amqp publish{rest}",
-                rows=self._fewer,
+                rows=self._few,
                 work=lambda publish=publish: publish("none"),
                 broker=place.broker,
             )
             if place.management:
                 yield Line(
                     text=f"staged publish{rest}",
-                    rows=self._fewer,
+                    rows=self._few,
                     work=lambda publish=publish: publish("staged"),
                     broker=place.broker,
                 )
@@ -223,7 +224,7 @@ class Bench:
         """The stream with messages of a kind, filled when it is read first."""
         queue = f"{kind}-{transport}"
         if (place.broker.name, queue) not in self._filled:
-            rows = self._rows if transport == "arrow" and kind == "equal" else self._fewer
+            rows = self._few if transport == "amqp" else self._rows if kind == "equal" else self._fewer
             fill(self._spark, place, queue, kind=kind, count=rows)
             self._filled.add((place.broker.name, queue))
         wanted = place.options() | {"transport": transport, "mode": "stream", "minPartitions": "2"} | given
