@@ -70,6 +70,9 @@ def main() -> None:
     last = marks / "last"
     spark.dataSource.register(killed_source(reached, last))
 
+    # Spark keeps nothing in an object store.
+    checkpoint = str(marks / "checkpoint") if "://" in lake else None
+
     def listen(progress: Progress) -> None:
         print(progress.stage, progress.batch, progress.rows, flush=True)
         if progress.stage in ("committed", "repeated"):
@@ -77,8 +80,9 @@ def main() -> None:
         reached(f"{progress.stage}:{progress.batch}")
 
     archive(
-        spark, lake, queue="events", format=kind, uri=options["uri"], management_uri=options["managementUri"],
-        batch_rows=BATCH_ROWS, once=True, options={"retries": "30", "minPartitions": "2"}, progress=listen,
+        spark, lake, queue="events", format=kind, checkpoint=checkpoint, uri=options["uri"],
+        management_uri=options["managementUri"], batch_rows=BATCH_ROWS, once=True,
+        options={"retries": "30", "minPartitions": "2"}, progress=listen,
     ).awaitTermination()  # fmt: skip
     spark.stop()
 

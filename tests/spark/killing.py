@@ -110,15 +110,20 @@ def restarted_broker(folder: Path, marks: Path) -> Iterator[Place]:
 
 
 @contextlib.contextmanager
-def started(program: str, folder: Path, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
-    """One of our programs, whose output goes to `query.log`; what is no text is handed over as JSON."""
+def started(
+    program: str, folder: Path, *arguments: object, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """One of our programs, whose output goes to `query.log`; what is no text is handed over as JSON.
+
+    `environment` has variables beside our own.
+    """
     told = [one if isinstance(one, str) else json.dumps(one) for one in arguments]
     command = [sys.executable, str(Path(__file__).with_name(program)), *told]
     paths = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "SPARK_HOME": str(spark_home(folder))}
     with (folder / "query.log").open("ab") as log:
         process = subprocess.Popen(
-            command, cwd=folder, env={**os.environ, **paths, "SPARK_LOCAL_IP": "127.0.0.1"},
-            stdout=log, stderr=log,
+            command, cwd=folder, stdout=log, stderr=log,
+            env={**os.environ, **paths, **(environment or {}), "SPARK_LOCAL_IP": "127.0.0.1"},
         )  # fmt: skip
         try:
             yield process
@@ -127,9 +132,9 @@ def started(program: str, folder: Path, *arguments: object) -> Iterator[subproce
             process.wait()
 
 
-def run(program: str, folder: Path, *arguments: object) -> int:
+def run(program: str, folder: Path, *arguments: object, environment: Mapping[str, str] | None = None) -> int:
     """How one of our programs ended."""
-    with started(program, folder, *arguments) as process:
+    with started(program, folder, *arguments, environment=environment) as process:
         return process.wait(RUN_S_MAX)
 
 

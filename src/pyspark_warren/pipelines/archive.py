@@ -21,16 +21,12 @@ from pyspark_warren.partitions import opened_streams
 from pyspark_warren.pipelines.lakes import (
     DAY,
     DELTA,
-    FORMATS,
-    PARQUET,
-    PARTITIONS,
     Batch,
     Lake,
-    lake_files,
     lake_folder,
     own_folder,
-    staging_folder,
 )
+from pyspark_warren.pipelines.opening import new_lake
 from pyspark_warren.pipelines.telling import query_id
 from pyspark_warren.streams import DataLoss
 from pyspark_warren.versions import HAS_BATCHES, check_batches, check_mode
@@ -50,8 +46,6 @@ ARCHIVED = "archived"
 # Files are as large then as engines like them, and a batch that is made again does not take long.
 BATCH_ROWS = 1_000_000
 INTERVAL = "30 seconds"
-# Files that a task has open at once; with more queues than that it sorts its rows first.
-_WRITERS = 20
 _DAY_MICROSECONDS = 86_400_000_000
 
 
@@ -91,6 +85,7 @@ def archive(
     once: bool = False,
     interval: str = INTERVAL,
     options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
     progress: Listener | None = None,
 ) -> "StreamingQuery":
     """Start to archive in `table` what comes; with `once`, what is there now. Wait for the query as for any.
@@ -98,6 +93,8 @@ def archive(
     `starting` is what `startingOffsets` is, or `archived`: behind what the lake has of the same streams. It
     counts for a new checkpoint. `options` are further options of the reader. A batch has a million rows at
     most, if `batch_rows` says nothing else; before Spark 4.2, it has everything that is there.
+    `storage_options` are those of the object store that `table` may be in; then a folder has to be given as
+    `checkpoint`.
     """
     given = _given(
         queue=queue,
@@ -111,7 +108,7 @@ def archive(
         if queue or queue_pattern or super_stream:
             raise ValueError("the firehose has all messages: name no queue, pattern or super stream with it")
         given["queue"] = FIREHOSE
-    lake = new_lake(table, format)
+    lake = new_lake(table, format, storage_options)
     name = name or queue or queue_pattern or super_stream or FIREHOSE
     wanted = read_options(given)
     check_batches(wanted)
@@ -119,8 +116,8 @@ def archive(
         _open_firehose(wanted.broker)
     choice = choose(wanted, is_streaming=True)
     check_mode(choice.mode)
+    place = lake_folder(checkpoint) if checkpoint else own_folder(lake, "checkpoints", name)
     lake.prepare()
-    place = Path(lake_folder(checkpoint)) if checkpoint else own_folder(lake.root, "checkpoints", name)
     if not (place / "metadata").exists():
         given |= _beginning(lake, wanted, choice, starting)
     reader = spark.readStream.format("warren").options(**given)
@@ -128,20 +125,6 @@ def archive(
     archiver = _Archiver(lake, name, place, progress)
     trigger = {"availableNow": True} if once else {"processingTime": interval}
     return writer.trigger(**trigger).foreachBatch(archiver).start()  # type: ignore[arg-type]
-
-
-def new_lake(table: str | os.PathLike[str], kind: str) -> Lake:
-    """The lake in the folder `table`, which may still be empty."""
-    root = lake_folder(table)
-    if kind == DELTA:
-        from pyspark_warren.pipelines.delta_lake import DeltaLake
-
-        return DeltaLake(root)
-    if kind == PARQUET:
-        from pyspark_warren.pipelines.parquet_lake import ParquetLake
-
-        return ParquetLake(root)
-    raise ValueError(f"a lake has the format {' or '.join(FORMATS)}, not {kind!r}")
 
 
 class _Archiver:
@@ -161,16 +144,14 @@ class _Archiver:
         if self._lake.has(batch):
             self._tell("repeated", number, begun)
             return
-        folder = staging_folder(self._lake.root, batch)
-        _write(rows, folder)
-        files = list(lake_files(folder))
+        written = self._lake.write(_with_day(rows), batch)
         told = {
-            "rows": sum(one.rows for one in files),
-            "files": len(files),
-            "octets": sum(one.octets for one in files),
+            "rows": sum(one.rows for one in written.files),
+            "files": len(written.files),
+            "octets": sum(one.octets for one in written.files),
         }
         self._tell("written", number, begun, **told)
-        version = self._lake.commit(batch, folder)
+        version = self._lake.commit(batch, written)
         self._tell("committed", number, begun, version=version, **told)
 
     def _tell(self, stage: str, number: int, begun: float, **told: Any) -> None:
@@ -180,16 +161,11 @@ class _Archiver:
             self._progress(Progress(stage=stage, batch=number, seconds=seconds, **known))
 
 
-def _write(rows: "DataFrame", folder: Path) -> None:
-    """Have the executors write a batch; the session is the query's own, not the user's."""
-    settings = rows.sparkSession.conf
-    settings.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    settings.set("spark.sql.maxConcurrentOutputFileWriters", str(_WRITERS))
-    # In UTC, whatever the zone of the session is.
+def _with_day(rows: "DataFrame") -> "DataFrame":
+    """The day on which the broker took a message in; in UTC, whatever the zone of the session is."""
     taken = "coalesce(broker_timestamp, current_timestamp())"
     day = f"date_from_unix_date(cast(floor(unix_micros({taken}) / {_DAY_MICROSECONDS}) as int)) as {DAY}"
-    writer = rows.selectExpr("*", day).write.mode("error").partitionBy(*PARTITIONS)
-    writer.option("compression", "zstd").parquet(str(folder))
+    return rows.selectExpr("*", day)
 
 
 def _beginning(lake: Lake, wanted: ReadOptions, choice: Choice, starting: str | None) -> dict[str, str]:
@@ -200,7 +176,7 @@ def _beginning(lake: Lake, wanted: ReadOptions, choice: Choice, starting: str | 
     if ends and starting is None:
         known = ", ".join(sorted(ends))
         raise ValueError(
-            f"the lake {str(lake.root)!r} has rows of {known} already, and this query no "
+            f"the lake {lake.place!r} has rows of {known} already, and this query no "
             f"checkpoint: starting='{ARCHIVED}' goes on behind them, '{EARLIEST}' has them twice"
         )
     if starting != ARCHIVED:

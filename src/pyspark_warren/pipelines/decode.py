@@ -25,6 +25,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from pyspark_warren.pipelines.lakes import lake_folder
+from pyspark_warren.pipelines.stores import Store, is_stored, store_of
 from pyspark_warren.pipelines.telling import query_id
 
 if TYPE_CHECKING:
@@ -114,15 +116,20 @@ def start(
     dead_letters: Mapping[str, str],
     once: bool,
     told: Callable[[Decoded], None],
+    checkpoint: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> "StreamingQuery":
     """Decode what comes from `source`, options of the reader, into folders below `to`.
 
-    `dead_letters` are options of the writer, with one exchange or queue.
+    `dead_letters` are options of the writer, with one exchange or queue. `to` may be in an object store, with
+    `storage_options`, and then `checkpoint` is a folder.
     """
-    root = Path(to).absolute()
-    decoder = _Decoder(schema, root, dead_letters, told)
+    target: _Folder | _Stored
+    target = _Stored(store_of(to, storage_options)) if is_stored(to) else _Folder(Path(to).absolute())
+    place = lake_folder(checkpoint) if checkpoint else target.checkpoint()
+    decoder = _Decoder(schema, (target, place), dead_letters, told)
     rows = spark.readStream.format("warren").options(**source).load()
-    writer = rows.writeStream.option("checkpointLocation", str(_checkpoint(root))).foreachBatch(decoder)
+    writer = rows.writeStream.option("checkpointLocation", str(place)).foreachBatch(decoder)
     return (writer.trigger(availableNow=True) if once else writer).start()
 
 
@@ -130,10 +137,15 @@ class _Decoder:
     """Writes one batch after the other; runs on the driver, or on the server of Spark Connect."""
 
     def __init__(
-        self, schema: StructType, root: Path, dead_letters: Mapping[str, str], told: Callable[[Decoded], None]
+        self,
+        schema: StructType,
+        places: "tuple[_Folder | _Stored, Path]",
+        dead_letters: Mapping[str, str],
+        told: Callable[[Decoded], None],
     ) -> None:
+        """`places` are where rows go, and where the checkpoint is."""
         self._schema = schema
-        self._root = root
+        self._target, self._checkpoint = places
         self._dead_letters = dead_letters
         self._told = told
 
@@ -142,16 +154,27 @@ class _Decoder:
         rows.persist()
         try:
             good, bad = decode(rows, self._schema)
-            name = f"{query_id(_checkpoint(self._root))}-{number:010d}"
-            counted = self._write(good, name)
+            name = f"{query_id(self._checkpoint)}-{number:010d}"
+            counted = self._target.write(good, name)
             writer = bad.write.format("warren").options(**self._dead_letters)
             writer.option("txnId", f"decode-{name}").mode("append").save()
             self._told(Decoded(batch=number, good=counted, bad=rows.count() - counted))
         finally:
             rows.unpersist()
 
-    def _write(self, good: "DataFrame", name: str) -> int:
-        """Put the rows of a batch into its folder, which has its name once all of them are there."""
+
+class _Folder:
+    """Rows in a folder; a batch is one below, and has its name once all of them are there."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def checkpoint(self) -> Path:
+        """Where a query stands."""
+        return self._root / "_checkpoint"
+
+    def write(self, good: "DataFrame", name: str) -> int:
+        """Put in the rows of a batch, once; how many there are."""
         folder = self._root / f"batch={name}"
         if not folder.exists():
             hidden = self._root / "_staged" / name
@@ -161,13 +184,39 @@ class _Decoder:
         return written
 
 
-def told_folder(to: str) -> Path:
+class _Stored:
+    """Rows in an object store; a batch is one object, and there when it is whole."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def checkpoint(self) -> Path:
+        """There is none: Spark keeps nothing in an object store."""
+        raise ValueError(
+            f"{self._store.uri!r} is in an object store, where Spark cannot keep where it stands: say with "
+            "checkpoint (--checkpoint) which folder has that"
+        )
+
+    def write(self, good: "DataFrame", name: str) -> int:
+        """Put in the rows of a batch, once; how many there are."""
+        import pyarrow.parquet as parquet
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from pyspark_warren.pipelines.objects import whole, written
+
+        path = f"batch={name}/part-0.parquet"
+        if not self._store.has(path):
+            files = written(good.repartition(1), whole(self._store, path, to_arrow_schema(good.schema)))
+            return sum(one.rows for one in files)
+        with self._store.asked():
+            rows: int = parquet.read_metadata(self._store.filesystem().open_input_file(path)).num_rows
+        return rows
+
+
+def told_folder(to: str, checkpoint: str | None = None) -> Path:
     """Where a server of Spark Connect leaves what it has to tell to who waits on a client."""
-    return Path(to).absolute() / "_staged" / f"told-{uuid.uuid4().hex[:8]}"
-
-
-def _checkpoint(root: Path) -> Path:
-    return root / "_checkpoint"
+    root = lake_folder(checkpoint or ".").parent if is_stored(to) else Path(to).absolute()
+    return root / "_staged" / f"told-{uuid.uuid4().hex[:8]}"
 
 
 def _optional(kind: Any) -> Any:

@@ -11,10 +11,11 @@ before the commit was noted; and of two drivers with the same batch one commits.
 import contextlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -30,12 +31,17 @@ from pyspark_warren.pipelines.lakes import (
     Batch,
     DataFile,
     Snapshot,
+    Written,
     check_kind,
     discard,
     staged_files,
     sync,
 )
+from pyspark_warren.pipelines.writing import write_folder
 from pyspark_warren.schema import COLUMNS, arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # How often a commit is tried again that another writer of the table was in the way of.
 COMMITS_MAX = 10
@@ -50,114 +56,54 @@ class DeltaLake:
     """See `Lake`."""
 
     format = DELTA
+    store = None
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.place = str(root)
 
     def prepare(self) -> None:
         """Make the table, if it is not there; ValueError if it has other columns."""
         check_kind(self.root, DELTA)
-        schema = Schema.from_arrow(_schema())
-        # Whoever loses against another archive that makes it at the same moment, finds the other's.
-        with contextlib.suppress(CommitFailedError):
-            DeltaTable.create(
-                str(self.root), schema, mode="ignore", partition_by=list(PARTITIONS), name=self.root.name,
-                commit_properties=CommitProperties(max_commit_retries=0),
-            )  # fmt: skip
-        found = self._opened()
-        given = {field.name: json.loads(field.to_json())["type"] for field in found.schema().fields}
-        wanted = {field.name: json.loads(field.to_json())["type"] for field in schema.fields}
-        wrong = sorted(name for name in wanted if given.get(name) != wanted[name])
-        if wrong or found.metadata().partition_columns != list(PARTITIONS):
-            told = f"the column {wrong[0]!r}" if wrong else f"partitions by {', '.join(PARTITIONS)}"
-            raise ValueError(f"the Delta table {str(self.root)!r} is no archive of messages: it lacks {told}")
+        prepare_table(self.place)
 
     def has(self, batch: Batch) -> bool:
         """Whether the table has a batch, or one behind it."""
-        return _has(self._opened(), batch)
+        return has_batch(opened(self.place), batch)
 
-    def commit(self, batch: Batch, folder: Path) -> int:
-        """Commit what was written into `folder`, once; the version of the table behind it."""
+    def write(self, rows: "DataFrame", batch: Batch) -> Written:
+        """Have the executors write a folder."""
+        return write_folder(rows, self.root, batch)
+
+    def commit(self, batch: Batch, written: Written) -> int:
+        """Commit what was written, once; the version of the table behind it."""
+        folder = written.folder
+        assert folder is not None
         files = staged_files(folder)
         moved = [self._moved(one, folder) for one in files]
-        for place in {self.root / parent for path, _ in moved for parent in path.parents}:
+        for place in {self.root / parent for one in moved for parent in one.path.parents}:
             sync(place)
-        table = self._opened()
-        before = table.version()
-        for left in range(COMMITS_MAX, -1, -1):
-            if _has(table, batch):
-                break
-            try:
-                self._write(table, batch, moved)
-                break
-            except CommitFailedError:
-                if not left:
-                    raise
-                table = self._opened()
-        version: int = self._opened().version()
+        before, version = commit_files(self.place, batch, moved)
         self._sync_log(before + 1, version)
         discard(folder)
         return version
 
     def ends(self, queues: Sequence[str]) -> dict[str, int]:
         """Behind the last offset that the log knows of each queue."""
-        ends: dict[str, int] = {}
-        for one in _added(self._opened()):
-            queue, largest = one["partition.queue"], one.get("max.offset")
-            if queue in queues and largest is not None:
-                ends[queue] = max(ends.get(queue, 0), largest + 1)
-        return ends
+        return table_ends(opened(self.place), queues)
 
     def snapshot(self, version: int | None = None, batches: Sequence[str] = ()) -> Snapshot:
         """The files of the newest version, or of an older one."""
         assert not batches
-        table = self._opened(version)
-        unread = _UNREAD & set(table.protocol().reader_features or ())
-        if unread:
-            raise ValueError(
-                f"the Delta table {str(self.root)!r} has {' and '.join(sorted(unread))}, which is not read "
-                "here: rewrite it without (REORG TABLE … APPLY (PURGE)), or read it by Delta itself"
-            )
-        added = {str(self.root / unquote(one["path"])): one for one in _added(table)}
-        return Snapshot(
-            version=table.version(),
-            batches=(),
-            files=tuple(sorted(added)),
-            partitions={path: (one["partition.day"], one["partition.queue"]) for path, one in added.items()},
-            times={
-                path: (one[f"min.{_TIME}"], one[f"max.{_TIME}"] + _PRECISION)
-                for path, one in added.items()
-                if one.get(f"null_count.{_TIME}") == 0 and one.get(f"max.{_TIME}") is not None
-            },
-        )
+        return table_snapshot(opened(self.place, version), f"{self.place}/")
 
-    def _opened(self, version: int | None = None) -> DeltaTable:
-        try:
-            return DeltaTable(str(self.root), version=version)
-        except TableNotFoundError:
-            raise ValueError(f"there is no Delta table in {str(self.root)!r}") from None
-
-    def _moved(self, one: DataFile, folder: Path) -> tuple[Path, DataFile]:
-        """Its new place, below the table."""
+    def _moved(self, one: DataFile, folder: Path) -> DataFile:
+        """The file in its new place, below the table."""
         path = one.path.relative_to(folder)
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         os.rename(one.path, target)
-        return path, one
-
-    def _write(self, table: DeltaTable, batch: Batch, moved: list[tuple[Path, DataFile]]) -> None:
-        now = int(datetime.now(UTC).timestamp() * 1000)
-        about = {"name": batch.name, "query": batch.query, "batch": batch.number}
-        table.create_write_transaction(
-            [_action(path, one, now) for path, one in moved],
-            "append",
-            table.schema(),
-            list(PARTITIONS),
-            commit_properties=CommitProperties(
-                custom_metadata={"warren": about},
-                app_transactions=[Transaction(batch.query, batch.number)],
-            ),
-        )
+        return replace(one, path=path)
 
     def _sync_log(self, first: int, last: int) -> None:
         log = self.root / LOG
@@ -168,22 +114,121 @@ class DeltaLake:
         sync(log)
 
 
+def opened(place: str, version: int | None = None, options: Mapping[str, str] | None = None) -> DeltaTable:
+    """The table in `place`; ValueError if there is none."""
+    try:
+        return DeltaTable(place, version=version, storage_options=dict(options) if options else None)
+    except TableNotFoundError:
+        raise ValueError(f"there is no Delta table in {place!r}") from None
+
+
+def prepare_table(place: str, options: Mapping[str, str] | None = None) -> None:
+    """Make the table, if it is not there; ValueError if it has other columns."""
+    schema = Schema.from_arrow(_schema())
+    # Whoever loses against another archive that makes it at the same moment, finds the other's.
+    with contextlib.suppress(CommitFailedError):
+        DeltaTable.create(
+            place, schema, mode="ignore", partition_by=list(PARTITIONS), name=place.rpartition("/")[2],
+            storage_options=dict(options) if options else None,
+            commit_properties=CommitProperties(max_commit_retries=0),
+        )  # fmt: skip
+    found = opened(place, options=options)
+    given = {field.name: json.loads(field.to_json())["type"] for field in found.schema().fields}
+    wanted = {field.name: json.loads(field.to_json())["type"] for field in schema.fields}
+    wrong = sorted(name for name in wanted if given.get(name) != wanted[name])
+    if wrong or found.metadata().partition_columns != list(PARTITIONS):
+        told = f"the column {wrong[0]!r}" if wrong else f"partitions by {', '.join(PARTITIONS)}"
+        raise ValueError(f"the Delta table {place!r} is no archive of messages: it lacks {told}")
+
+
+def commit_files(
+    place: str, batch: Batch, files: Sequence[DataFile], options: Mapping[str, str] | None = None
+) -> tuple[int, int]:
+    """Commit files that are in their places, once; the version of the table before, and the one behind."""
+    table = opened(place, options=options)
+    before = table.version()
+    for left in range(COMMITS_MAX, -1, -1):
+        if has_batch(table, batch):
+            break
+        try:
+            _write(table, batch, files)
+            break
+        except CommitFailedError:
+            if not left:
+                raise
+            table = opened(place, options=options)
+    return before, opened(place, options=options).version()
+
+
+def has_batch(table: DeltaTable, batch: Batch) -> bool:
+    """Whether the table has a batch, or one behind it."""
+    last = table.transaction_version(batch.query)
+    return last is not None and last >= batch.number
+
+
+def table_ends(table: DeltaTable, queues: Sequence[str]) -> dict[str, int]:
+    """Behind the last offset that the log knows of each queue."""
+    ends: dict[str, int] = {}
+    for one in _added(table):
+        queue, largest = one["partition.queue"], one.get("max.offset")
+        if queue in queues and largest is not None:
+            ends[queue] = max(ends.get(queue, 0), largest + 1)
+    return ends
+
+
+def table_snapshot(table: DeltaTable, before: str) -> Snapshot:
+    """The files of a table, with `before` in front of each path."""
+    check_read(table)
+    added = {before + unquote(one["path"]): one for one in _added(table)}
+    return Snapshot(
+        version=table.version(),
+        batches=(),
+        files=tuple(sorted(added)),
+        partitions={path: (one["partition.day"], one["partition.queue"]) for path, one in added.items()},
+        times={
+            path: (one[f"min.{_TIME}"], one[f"max.{_TIME}"] + _PRECISION)
+            for path, one in added.items()
+            if one.get(f"null_count.{_TIME}") == 0 and one.get(f"max.{_TIME}") is not None
+        },
+    )
+
+
+def check_read(table: DeltaTable) -> None:
+    """Raise ValueError if a reader has to know more of the table than its files."""
+    unread = _UNREAD & set(table.protocol().reader_features or ())
+    if unread:
+        raise ValueError(
+            f"the Delta table {table.table_uri!r} has {' and '.join(sorted(unread))}, which is not read "
+            "here: rewrite it without (REORG TABLE … APPLY (PURGE)), or read it by Delta itself"
+        )
+
+
+def _write(table: DeltaTable, batch: Batch, files: Sequence[DataFile]) -> None:
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    about = {"name": batch.name, "query": batch.query, "batch": batch.number}
+    table.create_write_transaction(
+        [_action(one, now) for one in files],
+        "append",
+        table.schema(),
+        list(PARTITIONS),
+        commit_properties=CommitProperties(
+            custom_metadata={"warren": about},
+            app_transactions=[Transaction(batch.query, batch.number)],
+        ),
+    )
+
+
 def _added(table: DeltaTable) -> list[dict[str, Any]]:
     """What the log says of each file; paths as in a URI."""
     listed: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     return listed
 
 
-def _has(table: DeltaTable, batch: Batch) -> bool:
-    last = table.transaction_version(batch.query)
-    return last is not None and last >= batch.number
-
-
 def _schema() -> pa.Schema:
     return arrow_schema(COLUMNS).append(pa.field(DAY, pa.date32()))
 
 
-def _action(path: Path, one: DataFile, now: int) -> AddAction:
+def _action(one: DataFile, now: int) -> AddAction:
     stats = {
         "numRecords": one.rows,
         "minValues": {name: _told(low) for name, (low, _, _) in one.ranges.items() if low is not None},
@@ -191,7 +236,7 @@ def _action(path: Path, one: DataFile, now: int) -> AddAction:
         "nullCount": {name: nulls for name, (_, _, nulls) in one.ranges.items()},
     }
     partition = {"day": one.day, "queue": one.queue}
-    return AddAction(path.as_posix(), one.octets, partition, now, True, json.dumps(stats))
+    return AddAction(one.path.as_posix(), one.octets, partition, now, True, json.dumps(stats))
 
 
 def _told(value: Any) -> Any:

@@ -14,12 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow.parquet as parquet
 
+from pyspark_warren.pipelines.stores import SCHEMES, Store
 from pyspark_warren.schema import COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 DELTA = "delta"
 PARQUET = "parquet"
@@ -80,11 +84,29 @@ class Snapshot:
     times: Mapping[str, tuple[datetime, datetime]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A batch that is in files which no reader sees."""
+
+    files: tuple[DataFile, ...]
+    # Where they are renamed from; None if they are where they belong.
+    folder: Path | None
+
+
 class Lake(Protocol):
     """A table that takes batches."""
 
-    root: Path
+    # How it is called: a folder or a URI.
+    place: str
     format: str
+
+    @property
+    def root(self) -> Path | None:
+        """The folder, if it is one."""
+
+    @property
+    def store(self) -> Store | None:
+        """Where it is in an object store, if it is not."""
 
     def prepare(self) -> None:
         """Make it, if it is not there; ValueError if it holds something else."""
@@ -92,8 +114,11 @@ class Lake(Protocol):
     def has(self, batch: Batch) -> bool:
         """Whether a batch is there."""
 
-    def commit(self, batch: Batch, folder: Path) -> int | None:
-        """Put in what was written into `folder`, whole and once; the version of the table, if it has any."""
+    def write(self, rows: "DataFrame", batch: Batch) -> Written:
+        """Have the executors write `rows`, which are messages and their day."""
+
+    def commit(self, batch: Batch, written: Written) -> int | None:
+        """Put in what was written, whole and once; the version of the table, if it has any."""
 
     def ends(self, queues: Sequence[str]) -> dict[str, int]:
         """Behind the last offset that it has of each queue; queues of which it has nothing are left out."""
@@ -110,7 +135,8 @@ def lake_folder(table: str | os.PathLike[str]) -> Path:
         return Path(unquote(parts.path)).absolute()
     if "://" in text:
         raise ValueError(
-            f"a lake is a folder that the driver and all executors see under the same path, not {text!r}"
+            "this is a folder that the driver and all executors see under the same path, or in an object "
+            f"store ({'://, '.join(SCHEMES)}://) where a lake may be in one, not {text!r}"
         )
     if not text:
         raise ValueError("the path of the lake is empty")
@@ -142,9 +168,14 @@ def check_kind(root: Path, wanted: str) -> None:
         raise ValueError(f"{str(root)!r} holds {strange[0]!r}, and is no lake: give an empty or a new folder")
 
 
-def own_folder(root: Path, kind: str, name: str) -> Path:
+def own_folder(lake: Lake, kind: str, name: str) -> Path:
     """A folder for what belongs to the pipeline `name` and is no row."""
-    return root / OWN / kind / quote(name, safe="")
+    if lake.root is None:
+        raise ValueError(
+            f"the lake {lake.place!r} is in an object store, where Spark cannot keep where it stands: say "
+            "with checkpoint (--checkpoint) which folder has that"
+        )
+    return lake.root / OWN / kind / quote(name, safe="")
 
 
 def staging_folder(root: Path, batch: Batch) -> Path:
@@ -211,7 +242,6 @@ def lake_files(folder: Path) -> Iterator[DataFile]:
 
 def _data_file(path: Path) -> DataFile:
     footer = parquet.read_metadata(path)
-    names = [footer.schema.column(number).path for number in range(footer.num_columns)]
     partition = partition_of(path)
     return DataFile(
         path=path,
@@ -219,11 +249,14 @@ def _data_file(path: Path) -> DataFile:
         queue=partition[QUEUE],
         rows=footer.num_rows,
         octets=path.stat().st_size,
-        ranges={name: _range(footer, names.index(name)) for name in ORDERED},
+        ranges={name: footer_range(footer, name) for name in ORDERED},
     )
 
 
-def _range(footer: Any, column: int) -> tuple[Any, Any, int]:
+def footer_range(footer: Any, name: str) -> tuple[Any, Any, int]:
+    """The smallest and the largest value of a column of a file, and how many are null."""
+    names = [footer.schema.column(number).path for number in range(footer.num_columns)]
+    column = names.index(name)
     groups = [footer.row_group(number).column(column) for number in range(footer.num_row_groups)]
     known = [one.statistics for one in groups if one.statistics is not None]
     ranged = [one for one in known if one.has_min_max]

@@ -12,12 +12,14 @@ import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark_warren.pipelines.lakes import (
     BATCH,
     PARQUET,
     Batch,
     Snapshot,
+    Written,
     check_kind,
     discard,
     lake_files,
@@ -25,6 +27,10 @@ from pyspark_warren.pipelines.lakes import (
     staged_files,
     sync,
 )
+from pyspark_warren.pipelines.writing import write_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class ParquetLake:
@@ -32,8 +38,11 @@ class ParquetLake:
 
     format = PARQUET
 
+    store = None
+
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.place = str(root)
 
     def prepare(self) -> None:
         """Make the folder, if it is not there."""
@@ -44,8 +53,14 @@ class ParquetLake:
         """Whether the batch is there."""
         return self._folder(batch).is_dir()
 
-    def commit(self, batch: Batch, folder: Path) -> None:
-        """Rename `folder`, whole, unless another attempt has done so."""
+    def write(self, rows: "DataFrame", batch: Batch) -> Written:
+        """Have the executors write a folder."""
+        return write_folder(rows, self.root, batch)
+
+    def commit(self, batch: Batch, written: Written) -> None:
+        """Rename the folder, whole, unless another attempt has done so."""
+        folder = written.folder
+        assert folder is not None
         if staged_files(folder):
             try:
                 os.rename(folder, self._folder(batch))

@@ -1,7 +1,7 @@
 """Tables of a pipeline by their names: `queue.orders`, `stream.events`, `lake.path/to/it`.
 
 Nothing is consumed: a queue of Warren is looked at, a stream is read from its beginning, and a lake is a
-folder of Parquet or a Delta table.
+folder of Parquet or a Delta table, or the same in an object store.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from pyspark_warren.pipelines.lakes import partition_of
 from pyspark_warren.pipelines.selecting import FILE, ROW, with_partitions
+from pyspark_warren.pipelines.stores import Store, is_stored, store_of
 from pyspark_warren.schema import COLUMNS
 
 if TYPE_CHECKING:
@@ -45,11 +47,22 @@ def place_of(text: str) -> Place:
 
 
 def read(
-    spark: "SparkSession", place: Place, broker: Mapping[str, str], columns: Sequence[str] | None = None
+    spark: "SparkSession",
+    place: Place,
+    broker: Mapping[str, str],
+    columns: Sequence[str] | None = None,
+    *,
+    storage: Mapping[str, str] | None = None,
 ) -> "DataFrame":
-    """What is there now, with `columns` if it holds messages; of a broker as the connector finds it."""
+    """What is there now, with `columns` if it holds messages; of a broker as the connector finds it.
+
+    `storage` are options of the object store that a lake may be in.
+    """
     if place.kind == LAKE:
-        found = _lake(spark, place.name)
+        if is_stored(place.name):
+            found = _stored(spark, store_of(place.name, storage))
+        else:
+            found = _lake(spark, place.name)
         return found if columns is None else found.select(*_present(found, columns, place))
     reader = spark.read.format("warren").options(**broker)
     if place.kind == STREAM:
@@ -96,6 +109,38 @@ def _lake(spark: "SparkSession", path: str) -> "DataFrame":
         return _escaped(reader.parquet(*table.file_uris()), table, root)
     finally:
         spark.conf.set(_NO_GUESSING, guessed or "true")
+
+
+def _stored(spark: "SparkSession", store: Store) -> "DataFrame":
+    """A lake in an object store, which executors read by themselves: a Delta table, or Parquet."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    from pyspark_warren.pipelines.delta_lake import check_read, opened
+    from pyspark_warren.pipelines.objects import read as read_objects
+
+    if _DELTA_LOG in store.names():
+        with store.asked():
+            table = opened(store.uri, options=store.options)
+            check_read(table)
+        names = table.metadata().partition_columns
+        added = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        files = [(unquote(one["path"]), {name: one[f"partition.{name}"] for name in names}) for one in added]
+        return read_objects(spark, store, files, pa.schema(table.schema().to_arrow()))
+    paths = [
+        path
+        for path in store.objects()
+        if path.endswith(".parquet") and not any(part[0] in "._" for part in path.split("/"))
+    ]
+    if not paths:
+        raise ValueError(f"there is no lake in {store.uri!r}: no Delta table, and no Parquet file")
+    with store.asked():
+        schema = parquet.read_schema(store.filesystem().open_input_file(paths[0]))
+    files = [(path, partition_of(Path(path))) for path in paths]
+    for name in files[0][1]:
+        if name not in schema.names:
+            schema = schema.append(pa.field(name, pa.string()))
+    return read_objects(spark, store, files, schema)
 
 
 def _escaped(rows: "DataFrame", table: "DeltaTable", root: Path) -> "DataFrame":

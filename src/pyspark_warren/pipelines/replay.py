@@ -20,18 +20,17 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyspark_warren.options import Broker, milliseconds, write_options
-from pyspark_warren.pipelines.archive import new_lake
 from pyspark_warren.pipelines.lakes import (
     Lake,
     Snapshot,
     attempt_folder,
     discard,
-    format_of,
     lake_folder,
     own_folder,
     sync,
     sync_below,
 )
+from pyspark_warren.pipelines.opening import existing_lake
 from pyspark_warren.pipelines.selecting import FILE, ROW, Selection, candidates, messages, selected
 from pyspark_warren.schema import WRITTEN
 from warren.client.uri import DEFAULT_URI
@@ -112,13 +111,16 @@ def replay(
     dry_run: bool = False,
     samples: int = SAMPLES,
     options: Mapping[str, str] | None = None,
+    checkpoint: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
     progress: Listener | None = None,
 ) -> Replayed:
     """Send what is selected in the lake `table`, and return when it is sent; with `dry_run`, only say what.
 
     Each message goes to its own exchange with its own routing key, unless these are given. `rate` is how many
     may go in a second. `user_ids` says what becomes of that property, which a broker takes only from the user
-    that it names: `check` refuses to begin if it is another, `keep` tries, `drop` leaves it out.
+    that it names: `check` refuses to begin if it is another, `keep` tries, `drop` leaves it out. What is sent
+    is written down in the lake, or in the folder `checkpoint`, which a lake in an object store needs.
     """
     given = {"uri": uri} | ({"managementUri": management_uri} if management_uri else {}) | dict(options or {})
     address = {"exchange": exchange, "routingKey": routing_key}
@@ -135,7 +137,7 @@ def replay(
         headers=dict(headers or {}),
     )
     size = _batch_size(batch_rows, rate)
-    lake = _existing(table)
+    lake = existing_lake(table, storage_options)
     if dry_run:
         return _looked_at(
             spark, lake, selection, broker, name=name, exchange=exchange, size=size, samples=samples
@@ -143,7 +145,8 @@ def replay(
     if not name:
         raise ValueError("a replay needs a name, by which it is known when it is run again")
     sent = {"selection": selection.told(), "address": address, "to": _place(broker)}
-    plan = _Plan(spark, lake, name, sent)
+    folder = lake_folder(checkpoint) if checkpoint else own_folder(lake, "replays", name)
+    plan = _Plan(spark, lake, (name, folder), sent)
     plan.open(selection, broker, exchange, (size, user_ids))
     return plan.send(given, user_ids, rate, progress)
 
@@ -151,12 +154,14 @@ def replay(
 class _Plan:
     """What one replay sends, kept beside the lake."""
 
-    def __init__(self, spark: "SparkSession", lake: Lake, name: str, sent: dict[str, Any]) -> None:
+    def __init__(
+        self, spark: "SparkSession", lake: Lake, known: tuple[str, Path], sent: dict[str, Any]
+    ) -> None:
+        """`known` is the name, and the folder in which the plan is."""
         self._spark = spark
         self._lake = lake
-        self._name = name
+        self._name, self._folder = known
         self._sent = sent
-        self._folder = own_folder(lake.root, "replays", name)
         self._file = self._folder / "plan.json"
         self._known: dict[str, Any] = {}
 
@@ -176,7 +181,7 @@ class _Plan:
             return
         size, user_ids = manner
         snapshot = self._lake.snapshot()
-        folder = attempt_folder(self._lake.root, "replay")
+        folder = self._attempt()
         found = messages(self._spark, self._lake, candidates(snapshot, selection))
         rows = _numbered(selected(found, selection), broker, exchange)
         rows.write.parquet(str(folder / "rows"))
@@ -245,6 +250,12 @@ class _Plan:
             writer = chosen.select(*columns).write.format("warren").options(**given)
             writer = writer.option("exchange", exchange).option("txnId", f"{self._name}>{own}>{exchange}")
             writer.option("txnVersion", str(number)).mode("append").save()
+
+    def _attempt(self) -> Path:
+        """Where the plan is until it is whole: on the same disk."""
+        if self._lake.root is not None and self._lake.root in self._folder.parents:
+            return attempt_folder(self._lake.root, "replay")
+        return self._folder.with_name(f"{self._folder.name}.{uuid4().hex[:8]}.new")
 
     def _note(self, path: Path) -> None:
         """Write the plan, whole."""
@@ -342,14 +353,6 @@ def _ranges(counts: Sequence[tuple[int, int]], size: int) -> Iterator[list[tuple
 
 def _within(ranges: Sequence[tuple[int, int]]) -> str:
     return " or ".join(f"({_ID} >= {start} and {_ID} < {end})" for start, end in ranges)
-
-
-def _existing(table: str | os.PathLike[str]) -> Lake:
-    root = lake_folder(table)
-    kind = format_of(root)
-    if kind is None:
-        raise ValueError(f"there is no lake in {str(root)!r}")
-    return new_lake(root, kind)
 
 
 def _batch_size(rows: int, rate: float | None) -> int:

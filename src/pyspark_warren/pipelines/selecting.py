@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from pyspark_warren.pipelines.lakes import BATCH, DAY, PARQUET, QUEUE, Lake, Snapshot
+from pyspark_warren.pipelines.stores import Store
 from pyspark_warren.schema import COLUMNS, ddl
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ def messages(
 ) -> "DataFrame":
     """The rows of `snapshot`, or of some of its files as `FILE` names them."""
     if not snapshot.files:
-        raise ValueError(f"the lake {str(lake.root)!r} holds no messages yet")
+        raise ValueError(f"the lake {lake.place!r} holds no messages yet")
+    if lake.store is not None:
+        return _stored(spark, lake.store, snapshot, files)
     if lake.format == PARQUET:
         schema = f"{ddl(COLUMNS)}, {DAY} date, {BATCH} string"
         reader = spark.read.schema(schema).option("basePath", str(lake.root))
@@ -72,6 +75,25 @@ def messages(
     schema = ddl(name for name in COLUMNS if name != QUEUE)
     rows = spark.read.schema(schema).parquet(*_wanted(files, snapshot.files))
     return with_partitions(rows, snapshot.partitions, f"{DAY} date, {QUEUE} string")
+
+
+def _stored(
+    spark: "SparkSession", store: Store, snapshot: Snapshot, files: Sequence[str] | None
+) -> "DataFrame":
+    """The same of objects, which executors read by themselves."""
+    import pyarrow as pa
+
+    from pyspark_warren.pipelines.objects import lake_schema, read
+
+    known = []
+    for path in snapshot.files if files is None else files:
+        day, queue = snapshot.partitions.get(path, (None, None))
+        batch = path.partition("/")[0].removeprefix(f"{BATCH}=")
+        known.append((path, {BATCH: batch} if day is None else {DAY: day, QUEUE: queue}))
+    schema = lake_schema()
+    if not snapshot.partitions:
+        schema = schema.append(pa.field(BATCH, pa.string()))
+    return read(spark, store, known, schema, place=(FILE, ROW))
 
 
 def with_partitions(rows: "DataFrame", values: Mapping[str, tuple[Any, ...]], columns: str) -> "DataFrame":

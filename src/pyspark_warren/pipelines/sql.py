@@ -61,10 +61,15 @@ def parsed(query: str, tables: Mapping[str, Place]) -> Query:
     return Query(text=text, views=dict(tables) | {view: place for place, view in names.items()})
 
 
-def prepare(spark: "SparkSession", query: Query, broker: Mapping[str, str]) -> None:
-    """Make the views."""
+def prepare(
+    spark: "SparkSession",
+    query: Query,
+    broker: Mapping[str, str],
+    storage: Mapping[str, str] | None = None,
+) -> None:
+    """Make the views; `storage` are options of the object stores that lakes are in."""
     for view, place in query.views.items():
-        messages = read(spark, place, broker)
+        messages = read(spark, place, broker, storage=storage)
         messages.selectExpr(*_shown(messages)).createOrReplaceTempView(view)
 
 

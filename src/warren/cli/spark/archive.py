@@ -1,21 +1,23 @@
 """`warren spark archive`: messages into a lake, as they come or what is there."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built
+from warren.cli.spark.options import Settings, built, pairs, storage_option
 from warren.cli.spark.session import opened, require_delta, require_spark
 
 if TYPE_CHECKING:
     from pyspark_warren.pipelines.archive import Progress
 
 
-def archive(settings: Settings, *, to: str, **given: Any) -> None:
+def archive(settings: Settings, *, to: str, storage_option: Sequence[str], **given: Any) -> None:
     """Put messages into a lake, each once: a Delta table or Parquet, by day and queue.
 
     A stream is read by its offsets, a classic queue of Warren by leases: its messages are acknowledged when
@@ -38,17 +40,29 @@ def archive(settings: Settings, *, to: str, **given: Any) -> None:
     def listen(told: "Progress") -> None:
         tell(asdict(told))
 
+    storage = pairs("--storage-option", storage_option)
     with opened(settings, "archive") as session:
-        from pyspark_warren.pipelines import archive, lakes
+        from pyspark_warren.pipelines import archive
         from pyspark_warren.pipelines.telling import Relay
 
-        relay = Relay(lakes.attempt_folder(lakes.lake_folder(to), "told")) if settings.remote else None
-        query = archive.archive(session, to, options=settings.broker, progress=relay or listen, **given)
+        relay = Relay(_told_folder(to, given["checkpoint"])) if settings.remote else None
+        query = archive.archive(
+            session, to, options=settings.broker, storage_options=storage, progress=relay or listen, **given
+        )
         settings.note(f"archiving into {to} as {query.name!r}")
         try:
             progress.until_ended(query, relay, tell)
         finally:
             query.stop()
+
+
+def _told_folder(to: str, checkpoint: str | None) -> Path:
+    """Where a server of Spark Connect leaves what it has to tell: in the lake, or beside the checkpoint."""
+    from pyspark_warren.pipelines import lakes, stores
+
+    if not stores.is_stored(to):
+        return lakes.attempt_folder(lakes.lake_folder(to), "told")
+    return lakes.attempt_folder(lakes.lake_folder(checkpoint or ".").parent, "told")
 
 
 command: click.Command = built(
@@ -59,7 +73,8 @@ command: click.Command = built(
         click.Option(["--pattern", "queue_pattern"], metavar="REGEX", help="all streams of such names"),
         click.Option(["--super-stream"], metavar="NAME", help="the partitions of a super stream"),
         click.Option(["--firehose"], is_flag=True, help="all messages of a virtual host that is traced"),
-        click.Option(["--to"], required=True, metavar="PATH", help="the folder of the lake"),
+        click.Option(["--to"], required=True, metavar="PATH", help="the lake"),
+        storage_option(),
         click.Option(
             ["--format"], type=click.Choice(["delta", "parquet"]), default="delta", show_default=True
         ),

@@ -1,20 +1,30 @@
 """`warren spark clean`: removes what nobody can need from a lake; without Spark."""
 
+from collections.abc import Sequence
+
 import click
 
-from warren.cli.spark.options import Settings, built
+from warren.cli.spark.options import Settings, built, pairs, storage_option
 from warren.cli.spark.session import require_delta
 
 _RETENTION_HOURS = 168
 
 
-def clean(settings: Settings, *, lake: str, retention_hours: int, dry_run: bool) -> None:
+def clean(
+    settings: Settings, *, lake: str, storage_option: Sequence[str], retention_hours: int, dry_run: bool
+) -> None:
     """Remove what crashes have left in a lake, and files of old versions, and print which they are."""
     require_delta()
+    storage = pairs("--storage-option", storage_option)
     from pyspark_warren.pipelines import tending
 
     try:
-        removed = tending.clean(lake, retention_hours=retention_hours, dry_run=dry_run)
+        removed = tending.clean(
+            lake,
+            storage_options=storage,
+            retention_hours=retention_hours,
+            dry_run=dry_run,
+        )
     except (ValueError, OSError) as error:
         raise settings.failure(error) from error
     settings.print_rows(("removed",), [[name] for name in removed])
@@ -25,6 +35,7 @@ command: click.Command = built(
     clean,
     (
         click.Argument(["lake"], metavar="PATH"),
+        storage_option(),
         click.Option(
             ["--retention-hours"],
             type=click.IntRange(_RETENTION_HOURS),

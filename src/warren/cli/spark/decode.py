@@ -1,5 +1,6 @@
 """`warren spark decode`: JSON bodies into columns, and what does not fit to a dead-letter exchange."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,14 +9,23 @@ import click
 
 from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built
+from warren.cli.spark.options import Settings, built, pairs, storage_option
 from warren.cli.spark.session import opened, require_spark
 
 if TYPE_CHECKING:
     from pyspark_warren.pipelines.decode import Decoded
 
 
-def decode(settings: Settings, *, schema: str, to: str, once: bool, **given: Any) -> None:
+def decode(
+    settings: Settings,
+    *,
+    schema: str,
+    to: str,
+    once: bool,
+    checkpoint: str | None,
+    storage_option: Sequence[str],
+    **given: Any,
+) -> None:
     """Turn JSON bodies into columns in Parquet files, and publish what does not fit to --bad-to.
 
     Messages are consumed: those of a queue are acknowledged when both are written. A bad one keeps its body
@@ -27,6 +37,8 @@ def decode(settings: Settings, *, schema: str, to: str, once: bool, **given: Any
         raise Failure("say what to read by one of --queue and --stream", USAGE)
     if bool(given["bad_to"]) == bool(given["bad_to_queue"]):
         raise Failure("say where bad messages go by one of --bad-to and --bad-to-queue", USAGE)
+
+    storage = pairs("--storage-option", storage_option)
 
     def tell(told: dict[str, Any]) -> None:
         settings.note(f"batch {told['batch']}: {told['good']} decoded, {told['bad']} do not fit")
@@ -42,7 +54,7 @@ def decode(settings: Settings, *, schema: str, to: str, once: bool, **given: Any
             wanted = pipeline.schema_of(session, _text(schema))
         except Exception as error:
             raise Failure(f"--schema: {settings.failure(error).message}", USAGE) from None
-        relay = Relay(pipeline.told_folder(to)) if settings.remote else None
+        relay = Relay(pipeline.told_folder(to, checkpoint)) if settings.remote else None
         query = pipeline.start(
             session,
             source={**settings.broker, **_source(given)},
@@ -51,6 +63,8 @@ def decode(settings: Settings, *, schema: str, to: str, once: bool, **given: Any
             dead_letters={**_writing(settings), **_bad(given)},
             once=once,
             told=relay or listen,
+            checkpoint=checkpoint,
+            storage_options=storage,
         )
         settings.note(f"decoding {given['queue'] or given['stream']} into {to}")
         try:
@@ -103,7 +117,9 @@ command: click.Command = built(
             metavar="DDL",
             help="as `id bigint not null, name string`, or Spark's JSON; @FILE reads either from a file",
         ),
-        click.Option(["--to"], required=True, metavar="FOLDER", help="where the Parquet files go"),
+        click.Option(["--to"], required=True, metavar="PATH", help="where the Parquet files go"),
+        storage_option(),
+        click.Option(["--checkpoint"], metavar="PATH", help="where it stands [default: in --to]"),
         click.Option(["--bad-to"], metavar="EXCHANGE", help="where bad messages are published"),
         click.Option(["--bad-key"], metavar="KEY", help="their routing key, in place of their own"),
         click.Option(["--bad-to-queue"], metavar="NAME", help="a queue for them, in place of an exchange"),

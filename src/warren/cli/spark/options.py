@@ -132,6 +132,14 @@ def pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def storage_option() -> click.Option:
+    """For commands that take a lake."""
+    return click.Option(
+        ["--storage-option"], multiple=True, metavar="NAME=VALUE",
+        help="of the object store that the lake is in, as delta-rs names it [default: from the environment]",
+    )  # fmt: skip
+
+
 def checked(flag: str, text: str, check: Callable[[Sequence[str]], None]) -> list[str]:
     """Names with commas between them that `check` lets pass."""
     names = [name.strip() for name in text.split(",")]

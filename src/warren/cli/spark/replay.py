@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from warren.cli.spark.options import Settings, built, pairs
+from warren.cli.spark.options import Settings, built, pairs, storage_option
 from warren.cli.spark.session import opened, require_spark
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def replay(
     queue: Sequence[str],
     message_id: Sequence[str],
     header: Sequence[str],
+    storage_option: Sequence[str],
     **given: Any,
 ) -> None:
     """Send messages of a lake again, each once to its exchange, in the order in which they came.
@@ -35,6 +36,7 @@ def replay(
     with the same --name.
     """
     headers = pairs("--header", header)
+    storage = pairs("--storage-option", storage_option)
     require_spark()
 
     def tell(step: "Step") -> None:
@@ -53,6 +55,7 @@ def replay(
             message_ids=message_id,
             headers=headers,
             options=settings.broker,
+            storage_options=storage,
             progress=tell,
             **given,
         )
@@ -75,7 +78,9 @@ command: click.Command = built(
     "replay",
     replay,
     (
-        click.Option(["--from", "source"], required=True, metavar="PATH", help="the folder of the lake"),
+        click.Option(["--from", "source"], required=True, metavar="PATH", help="the lake"),
+        storage_option(),
+        click.Option(["--checkpoint"], metavar="PATH", help="where it stands [default: in the lake]"),
         click.Option(["--name"], required=True, help="of this replay, by which it is known when run again"),
         click.Option(["--exchange"], metavar="NAME", help="in place of each message's own"),
         click.Option(["--routing-key"], metavar="KEY", help="in place of each message's own"),

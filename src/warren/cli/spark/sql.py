@@ -9,7 +9,7 @@ import click
 
 from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.spark import progress
-from warren.cli.spark.options import Settings, built, pairs
+from warren.cli.spark.options import Settings, built, pairs, storage_option
 from warren.cli.spark.session import opened, require_spark
 
 if TYPE_CHECKING:
@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 _CLEAR = "\x1b[2J\x1b[H"
 
 
-def sql(settings: Settings, *, query: str, table: tuple[str, ...], limit: int, watch: float | None) -> None:
+def sql(
+    settings: Settings,
+    *,
+    query: str,
+    table: tuple[str, ...],
+    storage_option: tuple[str, ...],
+    limit: int,
+    watch: float | None,
+) -> None:
     """Run a query over queue.NAME, stream.NAME and lake.PATH; nothing is consumed.
 
     What is no plain word stands in backticks: queue.`orders.new`, lake.`./lake/orders`. `body` is text, and
@@ -37,7 +45,7 @@ def sql(settings: Settings, *, query: str, table: tuple[str, ...], limit: int, w
     except ValueError as error:
         raise Failure(str(error), USAGE) from None
     with opened(settings, "sql") as session:
-        queries.prepare(session, found, settings.broker)
+        queries.prepare(session, found, settings.broker, pairs("--storage-option", storage_option))
         _run(settings, session, found, limit)
         # Ctrl-C is how watching ends.
         with suppress(KeyboardInterrupt):
@@ -83,6 +91,7 @@ command: click.Command = built(
         click.Option(
             ["--table"], multiple=True, metavar="NAME=TABLE", help="a name of your own, as o=queue.orders"
         ),
+        storage_option(),
         click.Option(
             ["--limit"], type=click.IntRange(1, 1_000_000), default=100, show_default=True,
             help="how many rows are printed",

@@ -1,0 +1,49 @@
+"""An object store on loopback that speaks S3, until its standard input ends: moto's server.
+
+    object_store.py
+
+It prints its port, and the key and the secret of somebody who may do everything; whoever comes with others is
+refused. Told `age N` it makes all objects N days older, and answers `aged`.
+"""
+
+import json
+import sys
+from datetime import timedelta
+
+import boto3
+from moto import settings
+from moto.backends import get_backend
+from moto.server import ThreadedMotoServer
+
+BUCKET = "lake"
+EVERYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+
+
+def main() -> None:
+    """Serve."""
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    own = {
+        "endpoint_url": f"http://{host}:{port}", "region_name": "us-east-1",
+        "aws_access_key_id": "root", "aws_secret_access_key": "root",
+    }  # fmt: skip
+    users = boto3.client("iam", **own)
+    users.create_user(UserName="lakes")
+    users.put_user_policy(UserName="lakes", PolicyName="all", PolicyDocument=json.dumps(EVERYTHING))
+    key = users.create_access_key(UserName="lakes")["AccessKey"]
+    boto3.client("s3", **own).create_bucket(Bucket=BUCKET)
+    settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
+    print(port, key["AccessKeyId"], key["SecretAccessKey"], flush=True)
+    for line in sys.stdin:
+        _, days = line.split()
+        for account in get_backend("s3").values():
+            for bucket in account["aws"].buckets.values():
+                for one in bucket.keys.values():
+                    one.last_modified -= timedelta(days=int(days))
+        print("aged", flush=True)
+    server.stop()
+
+
+if __name__ == "__main__":
+    main()
