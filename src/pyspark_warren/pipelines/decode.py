@@ -200,13 +200,12 @@ class _Stored:
     def write(self, good: "DataFrame", name: str) -> int:
         """Put in the rows of a batch, once; how many there are."""
         import pyarrow.parquet as parquet
-        from pyspark.sql.pandas.types import to_arrow_schema
 
         from pyspark_warren.pipelines.objects import whole, written
 
         path = f"batch={name}/part-0.parquet"
         if not self._store.has(path):
-            files = written(good.repartition(1), whole(self._store, path, to_arrow_schema(good.schema)))
+            files = written(good.repartition(1), whole(self._store, path))
             return sum(one.rows for one in files)
         with self._store.asked():
             rows: int = parquet.read_metadata(self._store.filesystem().open_input_file(path)).num_rows

@@ -59,15 +59,18 @@ def partitioned(store: Store) -> Callable[[Batches], Batches]:
 
 
 def whole(
-    store: Store, path: str, schema: pa.Schema, *, is_grouped: bool = False
+    store: Store, path: str, schema: pa.Schema | None = None, *, is_grouped: bool = False
 ) -> Callable[[Batches], Batches]:
-    """Writes all rows into one file, `path`; rows that come by day and queue have row groups of their own."""
+    """Writes all rows into one file, `path`, with the columns of `schema`, or those that they have.
+
+    Grouped, those of a day and queue, which come one behind the other, have row groups of their own.
+    """
 
     def write(batches: Batches) -> Batches:
         spool: _Spool | None = None
         key = None
         for rows in _runs(batches) if is_grouped else _tables(batches):
-            spool = spool or _Spool(path, schema, ("", ""))
+            spool = spool or _Spool(path, schema or rows.schema, ("", ""))
             if is_grouped and key != (key := _key(rows)):
                 spool.flush()
             spool.add(rows)
