@@ -186,7 +186,7 @@ def test_a_folder_of_something_else_is_no_lake(spark: SparkSession, warren: Plac
     with pytest.raises(ValueError, match=r"holds 'notes\.txt', and is no lake"):
         run(spark, warren, tmp_path, queue="any-lake")
     with pytest.raises(ValueError, match="a folder that the driver and all executors see"):
-        run(spark, warren, "s3://bucket/lake", queue="any-lake")  # type: ignore[arg-type]
+        run(spark, warren, "hdfs://name/lake", queue="any-lake")  # type: ignore[arg-type]
 
 
 def test_the_commands_do_the_same(spark: SparkSession, warren: Place, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pyarrow.parquet as parquet
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from pyspark_warren.pipelines.archive import new_lake
-from pyspark_warren.pipelines.lakes import Batch, Lake, lake_folder, staging_folder
+from pyspark_warren.pipelines.lakes import Batch, Lake, Written, lake_files, lake_folder, staging_folder
+from pyspark_warren.pipelines.opening import new_lake
 from pyspark_warren.pipelines.selecting import Selection, candidates
 from pyspark_warren.pipelines.tending import compact
 from pyspark_warren.schema import COLUMNS, arrow_schema
@@ -34,8 +34,9 @@ def batch(number: int, query: str = "q") -> Batch:
     return Batch(query=query, number=number, name="test")
 
 
-def written(lake: Lake, one: Batch, folder: str = "queue=orders") -> Path:
+def written(lake: Lake, one: Batch, folder: str = "queue=orders") -> Written:
     """What an attempt at a batch has written: `ROWS` rows behind those of the batch before."""
+    assert lake.root is not None
     place = staging_folder(lake.root, one)
     (place / "day=2026-11-22" / folder).mkdir(parents=True)
     start = one.number * ROWS
@@ -47,7 +48,7 @@ def written(lake: Lake, one: Batch, folder: str = "queue=orders") -> Path:
     table = pa.Table.from_pydict(values, schema=schema)
     parquet.write_table(table, place / "day=2026-11-22" / folder / f"part-{place.name}.parquet")
     (place / "_SUCCESS").touch()
-    return place
+    return Written(files=tuple(lake_files(place)), folder=place)
 
 
 def offsets(lake: Lake) -> list[int]:
@@ -77,7 +78,7 @@ def test_of_many_drivers_with_the_same_batch_one_commits(lake: Lake) -> None:
     others = threading.Barrier(6)
     failed: list[BaseException] = []
 
-    def commit(place: Path, barrier: threading.Barrier, one: Batch) -> None:
+    def commit(place: Written, barrier: threading.Barrier, one: Batch) -> None:
         barrier.wait()
         try:
             lake.commit(one, place)
@@ -138,10 +139,11 @@ def test_files_that_hold_nothing_of_a_selection_are_not_read(tmp_path: Path) -> 
 
 
 def test_an_empty_batch_is_no_batch(lake: Lake) -> None:
+    assert lake.root is not None
     place = staging_folder(lake.root, batch(0))
     place.mkdir(parents=True)
     (place / "_SUCCESS").touch()
-    lake.commit(batch(0), place)
+    lake.commit(batch(0), Written(files=(), folder=place))
     assert not list(lake.root.glob("batch=*"))
     assert not place.exists()
 
@@ -156,7 +158,7 @@ def test_a_table_of_something_else_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["s3://bucket/lake", "hdfs://name/lake", ""])
 def test_a_place_that_is_no_folder_is_refused(place: str) -> None:
-    with pytest.raises(ValueError, match=r"a lake is a folder|is empty"):
+    with pytest.raises(ValueError, match=r"this is a folder|is empty"):
         lake_folder(place)
 
 
