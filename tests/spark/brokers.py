@@ -10,14 +10,21 @@ from pyspark_warren.amqp import CHANNEL, connect
 from pyspark_warren.choosing import choose
 from pyspark_warren.encoding import Encoder
 from pyspark_warren.filters import EVERYTHING
-from pyspark_warren.http import Management
+from pyspark_warren.http import Management, path
 from pyspark_warren.options import Broker, read_options
 from pyspark_warren.partitions import BrowsePart
 from pyspark_warren.publishing import Publisher
 from pyspark_warren.schema import COLUMNS
 from pyspark_warren.stream_source import StreamSource
 from warren.client.link import Link
-from warren.wire.methods import QueueDeclare, QueueDeclareOk, QueueDelete, QueueDeleteOk
+from warren.wire.methods import (
+    QueueBind,
+    QueueBindOk,
+    QueueDeclare,
+    QueueDeclareOk,
+    QueueDelete,
+    QueueDeleteOk,
+)
 
 STREAM = {"x-queue-type": "stream"}
 
@@ -59,10 +66,19 @@ class Place:
             declare = QueueDeclare(queue=queue, durable=True, arguments=arguments or {})
             link.call(CHANNEL, declare, QueueDeclareOk)
 
-    def put(self, path: str, body: dict[str, Any]) -> None:
+    def fan_out(self, exchange: str, queues: dict[str, dict[str, object]]) -> None:
+        """An exchange of which each message goes to all `queues`, new and empty, with these arguments."""
+        self.put(path("exchanges", "/", exchange), {"type": "fanout", "durable": True})
+        for queue, arguments in queues.items():
+            self.declare(queue, arguments)
+            with self.link() as link:
+                link.call(CHANNEL, QueueBind(queue=queue, exchange=exchange), QueueBindOk)
+
+    def put(self, place: str, body: dict[str, Any]) -> None:
         """Make or change something over the HTTP API."""
         kind = {"Content-Type": "application/json"}
-        Management(self.broker)._ask_once("PUT", path, json.dumps(body).encode(), kind).read()
+        # A broker that has just begun to listen for AMQP may not do so for HTTP yet.
+        Management(self.broker)._ask("PUT", place, json.dumps(body).encode(), kind).read()
 
     def count(self, queue: str) -> int:
         """How many messages are ready."""

@@ -19,9 +19,7 @@ from tests.spark.killing import (
     wait_until,
 )
 
-from pyspark_warren.amqp import CHANNEL
 from pyspark_warren.http import Management, path
-from warren.wire.methods import QueueBind, QueueBindOk
 
 # Up to five times Spark is started: seconds for each, and a minute and more beside other work.
 WINDOWS_S_MAX = 1_500
@@ -60,12 +58,7 @@ class Full:
 
 def declare(place: Place) -> None:
     """What goes to `sent` is in a queue and in a stream."""
-    place.declare("out")
-    place.declare("out-stream", STREAM)
-    place.put(path("exchanges", "/", "sent"), {"type": "fanout", "durable": True})
-    with place.link() as link:
-        for queue in ("out", "out-stream"):
-            link.call(CHANNEL, QueueBind(queue=queue, exchange="sent"), QueueBindOk)
+    place.fan_out("sent", {"out": {}, "out-stream": STREAM})
 
 
 def arrived(place: Place, queue: str) -> list[bytes]:
