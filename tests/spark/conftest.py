@@ -31,11 +31,13 @@ collect_ignore = [] if VERSION >= (4, 1) else ["unit/test_filters.py"]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.timeout(TEST_S_MAX))
-        for since in item.iter_markers("since"):
+        for since in list(item.iter_markers("since")):
             (numbers, what) = since.args
             if numbers > VERSION:
                 needed = ".".join(map(str, numbers))
-                item.add_marker(pytest.mark.skip(f"Spark {pyspark.__version__}: {what}, since {needed}"))
+                reason = f"Spark {pyspark.__version__}: {what}, since {needed}"
+                # Before other reasons, which follow from this one.
+                item.add_marker(pytest.mark.skipif(True, reason=reason), append=False)
 
 
 def session(name: str, master: str = "local[2]") -> SparkSession:

@@ -110,6 +110,7 @@ def test_a_message_that_no_queue_takes_fails_the_write(spark: SparkSession, rabb
     writer.option("routingKey", "nobody").option("mandatory", "false").mode("append").save()
 
 
+@pytest.mark.since((4, 2), "queries over queues")
 def test_a_run_reads_all_that_waited_though_its_connection_breaks(
     spark: SparkSession, rabbitmq: Place, tmp_path: Path
 ) -> None:
