@@ -317,6 +317,8 @@ STAGED_QUERY_AGE_MS_MIN = 86_400_000
 # --- streams ------------------------------------------------------------------------------------
 # Octets of the files of a stream: RabbitMQ's default of x-stream-max-segment-size-bytes.
 STREAM_SEGMENT_SIZE = 500_000_000
+# And the most that may be asked for, as with RabbitMQ: a file goes whole, so that much is kept too long.
+STREAM_SEGMENT_SIZE_MAX = 3_000_000_000
 # Octets of messages that are written as one chunk: what a reader takes in at once.
 STREAM_CHUNK_SIZE = 131_072
 # Octets from one chunk that the index knows to the next: 24 octets of memory for each of these.

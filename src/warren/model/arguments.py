@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from warren.errors import AmqpNotImplemented, PreconditionFailed
-from warren.limits import EXPIRY_MS_MAX, PRIORITY_MAX
+from warren.limits import EXPIRY_MS_MAX, PRIORITY_MAX, STREAM_SEGMENT_SIZE_MAX
 from warren.model.names import ExchangeName, QueueName
 from warren.wire.table import Value, type_name
 
@@ -152,6 +152,9 @@ def check_queue_arguments(queue: QueueName, arguments: Arguments) -> None:
     for key in _CHECKS:
         if key in known:
             _check_value(queue, key, arguments)
+    size = arguments.get(_SEGMENT_SIZE)
+    if kind == "stream" and isinstance(size, int) and size > STREAM_SEGMENT_SIZE_MAX:
+        raise PreconditionFailed(f"Exceeded max value for {_SEGMENT_SIZE}")
     for key in arguments:
         if key in _ALL_ARGUMENTS and key not in known and key != _IGNORED_WHERE_UNKNOWN:
             raise PreconditionFailed(f"invalid arg '{key}' for {queue} of queue type rabbit_{kind}_queue")
@@ -412,4 +415,5 @@ _CHECKS: Mapping[str, Callable[[Value, Arguments], str | None]] = {
     "x-delivery-limit": _integer,
     "x-consumer-timeout": _natural,
 }
+_SEGMENT_SIZE = "x-stream-max-segment-size-bytes"
 _ALL_ARGUMENTS = frozenset(key for keys in KIND_ARGUMENTS.values() for key in keys)

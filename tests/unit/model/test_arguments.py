@@ -77,6 +77,10 @@ REFUSED: list[tuple[dict[str, Value], str]] = [
         {"x-queue-type": "quorum", "x-queue-leader-locator": "banana"},
         "invalid arg 'x-queue-leader-locator' {}: invalid_queue_locator_arg",
     ),
+    (
+        {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000_000_001},
+        "Exceeded max value for x-stream-max-segment-size-bytes",
+    ),
 ]
 
 
@@ -100,6 +104,7 @@ ACCEPTED: list[dict[str, Value]] = [
     {"x-unknown": {"a": [1, None]}, "x-single-active-consumer": False},
     {"x-delivery-limit": -1, "x-consumer-timeout": 60000, "x-queue-leader-locator": "balanced"},
     {"x-queue-type": "stream", "x-max-age": "7D", "x-consumer-timeout": 5},
+    {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000_000_000},
 ]
 
 
