@@ -4,18 +4,18 @@ from importlib import import_module
 
 import click
 
-# Each is a module of this package that has a command of its name in `command`.
+# What each does, in a line; its module here has it as `command`.
 _COMMANDS = {
-    "archive": "warren.cli.spark.archive",
-    "clean": "warren.cli.spark.clean",
-    "compact": "warren.cli.spark.compact",
-    "decode": "warren.cli.spark.decode",
-    "dlx-report": "warren.cli.spark.dlx_report",
-    "doctor": "warren.cli.spark.doctor",
-    "init": "warren.cli.spark.init",
-    "replay": "warren.cli.spark.replay",
-    "rollup": "warren.cli.spark.rollup",
-    "sql": "warren.cli.spark.sql",
+    "archive": "put messages into a lake, each once",
+    "clean": "remove what crashes have left in a lake",
+    "compact": "rewrite small files of a Delta table as few large ones",
+    "decode": "turn JSON into columns, and send back what does not fit",
+    "dlx-report": "count dead letters by queue, reason and exchange",
+    "doctor": "look whether pipelines can run here",
+    "init": "write a project for Spark's declarative pipelines",
+    "replay": "send messages of a lake again, each once",
+    "rollup": "rates, sizes and latencies by windows of time",
+    "sql": "query queues, streams and lakes; nothing is consumed",
 }
 
 
@@ -30,8 +30,14 @@ class Pipelines(click.Group):
         """The command of that name."""
         if cmd_name not in _COMMANDS:
             return None
-        found: click.Command = import_module(_COMMANDS[cmd_name]).command
+        module = import_module(f"warren.cli.spark.{cmd_name.replace('-', '_')}")
+        found: click.Command = module.command
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List them, without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(_COMMANDS.items()))
 
 
 @click.group(cls=Pipelines)

@@ -22,6 +22,9 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_command_has_a_help_without_spark() -> None:
     listed = CliRunner().invoke(main, ["spark", "--help"])
     assert "pip install '.[spark]'" in listed.output
+    # Each has its line, whole.
+    assert "archive     put messages into a lake, each once\n" in listed.output
+    assert "..." not in listed.output.partition("Commands:")[2]
     for name in spark.list_commands(click.Context(spark)):
         shown = CliRunner().invoke(main, ["spark", name, "--help"])
         assert shown.exit_code == 0, shown.output
