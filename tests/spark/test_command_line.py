@@ -68,6 +68,15 @@ def terminal(place: Place, folder: Path, *arguments: str) -> Iterator[Terminal]:
         found.process.stdout.close()
 
 
+def test_a_command_whose_reader_has_seen_enough_ends_without_a_word(warren: Place, tmp_path: Path) -> None:
+    query = "select repeat('x', 100) from range(10000)"
+    with terminal(warren, tmp_path, "sql", query, "--limit", "10000") as command:
+        assert command.process.stdout is not None
+        command.process.stdout.close()
+        assert command.process.wait(COMMAND_S_MAX) == 1
+        assert "ipe" not in (tmp_path / "stderr").read_text()
+
+
 def test_a_query_that_is_watched_sees_what_comes_and_ends_quietly_by_ctrl_c(
     warren: Place, tmp_path: Path
 ) -> None:

@@ -59,6 +59,9 @@ def opened(settings: Settings, name: str) -> "Iterator[SparkSession]":
         session = given or _start(settings, name)
         try:
             yield session
+        except BrokenPipeError:
+            # Whoever reads has seen enough, as `head` has: no failure to tell of.
+            raise
         except (PySparkException, BrokerRefused, HttpRefused, ValueError, OSError) as error:
             raise settings.failure(error) from error
         finally:
