@@ -23,8 +23,10 @@ def test_every_command_has_a_help_without_spark() -> None:
     listed = CliRunner().invoke(main, ["spark", "--help"])
     assert "pip install '.[spark]'" in listed.output
     # Each has its line, whole.
-    assert "archive     put messages into a lake, each once\n" in listed.output
-    assert "..." not in listed.output.partition("Commands:")[2]
+    formatter = click.HelpFormatter(width=80)
+    spark.format_commands(click.Context(spark), formatter)
+    assert "archive     put messages into a lake, each once\n" in formatter.getvalue()
+    assert formatter.getvalue() in listed.output
     for name in spark.list_commands(click.Context(spark)):
         shown = CliRunner().invoke(main, ["spark", name, "--help"])
         assert shown.exit_code == 0, shown.output
