@@ -58,6 +58,7 @@ def open_streams(files: StreamFiles, port: StorePort, has_stream: Callable[[int]
         disk.perform([*gone, SyncDirectory()])
     damage: list[SegmentError] = []
     logs: dict[int, StreamLog] = {}
+    unsynced: list[Step] = []
     for number, names in by_stream.items():
         opening = _Opening(disk, sizes, damage)
         for name in names:
@@ -65,6 +66,9 @@ def open_streams(files: StreamFiles, port: StorePort, has_stream: Callable[[int]
         log = StreamLog(number, files, opening.segments, opening.tracking())
         log.skip_to(opening.next)
         logs[number] = log
+        unsynced += map(Sync, opening.unsynced)
+    if unsynced:
+        disk.perform([*unsynced, SyncDirectory()])
     return OpenStreams(store=StreamStore(files, port, logs), damage=damage)
 
 
@@ -86,6 +90,8 @@ class _Opening:
         self._sizes = sizes
         self._damage = damage
         self.segments: list[StreamSegment] = []
+        # Files of which nobody knows whether all was synced.
+        self.unsynced: list[str] = []
         # The first offset that was certainly not used yet.
         self.next = 0
         # What chunks say of producers and consumers, of the files whose chunks were looked for.
@@ -182,10 +188,7 @@ class _Opening:
         return is_whole(chunk.octets(self._disk.read, segment.name), 0, chunk.head, segment.seed)
 
     def _clear(self, segment: StreamSegment, size: int) -> None:
-        """Zero what was torn behind the end of `segment`, so that none of it passes for something new.
-
-        What is in front of it is synced, as its file is: from here on it counts.
-        """
+        """Zero what was torn behind the end of `segment`, so that none of it passes for something new."""
         at = segment.size
         steps: list[Step] = []
         while at < size and not segment.is_sealed:
@@ -193,5 +196,8 @@ class _Opening:
             if any(self._disk.read(segment.name, at, len(zeros))):
                 steps.append(Write(segment.name, at, [zeros]))
             at += len(zeros)
-        self._disk.perform([*steps, Sync(segment.name), SyncDirectory()])
+        if steps:
+            self._disk.perform(steps)
+        # What is in front of it counts from here on.
+        self.unsynced.append(segment.name)
         segment.ahead = max(size, segment.size)
