@@ -112,8 +112,10 @@ class Management:
         told = _told(answer.read())
         connection.close()
         text = told.get("reason") or told.get("error") or answer.reason
+        # What is asked for is long, and names every column.
+        place = path.partition("?")[0]
         raise HttpRefused(
-            f"{self.place} answered {answer.status} to {method} {path}: {text}", answer.status, told
+            f"{self.place} answered {answer.status} to {method} {place}: {text}", answer.status, told
         )
 
     def _connection(self) -> http.client.HTTPConnection:

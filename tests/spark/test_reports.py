@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.brokers import STREAM, Place
 
@@ -109,6 +111,53 @@ def test_a_query_joins_a_queue_a_stream_and_a_lake_and_consumes_nothing(
         {"name": "Bo", "orders": 3, "seen": "007", "text": "queue.x"},
     ]
     assert warren.count("orders.new") == 6
+
+
+def mapped(table: dict[str, Any]) -> dict[str, Any]:
+    """What a table says of itself whose column has another name in its files."""
+    schema = json.loads(table["schemaString"])
+    name = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    schema["fields"][0]["metadata"] = name
+    return {
+        **table,
+        "schemaString": json.dumps(schema),
+        "configuration": {"delta.columnMapping.mode": "name"},
+    }
+
+
+def test_a_delta_table_that_is_damaged_is_named(warren: Place, tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"a": [1, 2]}))
+    (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("{}\n{")
+    status, text = refused(warren, "sql", f"select * from lake.`{tmp_path}`")
+    assert status == 1
+    assert f"the Delta table in '{tmp_path}' cannot be read" in text
+
+
+@pytest.mark.parametrize(
+    ("needed", "said"),
+    [
+        ({"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}, "deletionVectors"),
+        ({"readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"]}, "columnMapping"),
+        ({}, "columnMapping"),
+    ],
+)
+def test_a_delta_table_of_which_files_do_not_say_all_is_refused(
+    warren: Place, tmp_path: Path, needed: dict[str, list[str]], said: str
+) -> None:
+    write_deltalake(tmp_path, pa.table({"a": [1, 2]}))
+    log = tmp_path / "_delta_log" / f"{0:020d}.json"
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    for entry in entries:
+        if "protocol" in entry and needed:
+            entry["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, **needed}
+        elif "protocol" in entry:
+            entry["protocol"] = {"minReaderVersion": 2, "minWriterVersion": 5}
+        elif "metaData" in entry and not needed:
+            entry["metaData"] = mapped(entry["metaData"])
+    log.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    status, text = refused(warren, "sql", f"select * from lake.`{tmp_path}`")
+    assert status == 1
+    assert f"has {said}, which is not read here" in text
 
 
 def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren: Place) -> None:

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from pyspark_warren.pipelines.lakes import (
@@ -115,11 +115,16 @@ class DeltaLake:
 
 
 def opened(place: str, version: int | None = None, options: Mapping[str, str] | None = None) -> DeltaTable:
-    """The table in `place`; ValueError if there is none."""
+    """The table in `place`; ValueError if there is none, or a folder has one that is damaged."""
     try:
         return DeltaTable(place, version=version, storage_options=dict(options) if options else None)
     except TableNotFoundError:
         raise ValueError(f"there is no Delta table in {place!r}") from None
+    except DeltaError as error:
+        if options:
+            # What an object store says has to be looked through for secrets.
+            raise
+        raise ValueError(f"the Delta table in {place!r} cannot be read: {error}") from None
 
 
 def prepare_table(place: str, options: Mapping[str, str] | None = None) -> None:
@@ -196,6 +201,9 @@ def table_snapshot(table: DeltaTable, before: str) -> Snapshot:
 def check_read(table: DeltaTable) -> None:
     """Raise ValueError if a reader has to know more of the table than its files."""
     unread = _UNREAD & set(table.protocol().reader_features or ())
+    # Before tables named what they need, this alone said it.
+    if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+        unread |= {"columnMapping"}
     if unread:
         raise ValueError(
             f"the Delta table {table.table_uri!r} has {' and '.join(sorted(unread))}, which is not read "

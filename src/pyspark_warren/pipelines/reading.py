@@ -98,11 +98,12 @@ def _lake(spark: "SparkSession", path: str) -> "DataFrame":
     try:
         if "://" in path or not (Path(path) / _DELTA_LOG).is_dir():
             return spark.read.parquet(path)
-        from deltalake import DeltaTable
+        from pyspark_warren.pipelines.delta_lake import check_read, opened
 
         # Spark has no Delta without a jar, and a snapshot of it is a list of Parquet files.
         root = Path(path).absolute()
-        table = DeltaTable(str(root))
+        table = opened(str(root))
+        check_read(table)
         reader = spark.read.option("mergeSchema", "true")
         if not any("%" in file for file in table.file_uris()):
             return reader.option("basePath", str(root)).parquet(*table.file_uris())
