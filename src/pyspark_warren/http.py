@@ -35,7 +35,8 @@ class HttpRefused(Exception):
 class Management:
     """Asks the HTTP API as the user of the AMQP URI, or as one that `managementUri` names."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, *, patience_s_min: float = 0.0) -> None:
+        """`patience_s_min` is how long an answer is waited for at least, whatever `timeoutMs` says."""
         target = broker.target
         scheme = "https" if target.is_tls else "http"
         parts = urlsplit(
@@ -52,7 +53,7 @@ class Management:
         password = unquote(parts.password) if parts.password is not None else target.password
         token = base64.b64encode(f"{user}:{password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {token}"}
-        self._patience_s = broker.timeout_ms / 1000
+        self._patience_s = max(broker.timeout_ms / 1000, patience_s_min)
         self._retries = broker.retries
         self.place = f"{parts.scheme}://{self._host}:{self._port}"
 

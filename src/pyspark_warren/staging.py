@@ -18,6 +18,8 @@ DEFAULT_EXCHANGE = "amq.default"
 AGAIN_S = 0.5
 _TRANSIENT = 1
 _COMMITTING = "committing"
+# A broker says within 20 s how far a commit is.
+_COMMIT_S = 30.0
 
 
 def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, place: dict[str, Any]) -> int:
@@ -57,7 +59,7 @@ def commit(broker: Broker, query: str, batch: int, partitions: Sequence[tuple[in
         "partitions": [{"partition": partition, "attempt": attempt} for partition, attempt in partitions],
     }
     target = path("warren", "staged", broker.target.vhost, "commit")
-    management = Management(broker)
+    management = Management(broker, patience_s_min=_COMMIT_S)
     published, progress = -1, time.monotonic()
     while True:
         told: dict[str, Any] = management.post(target, body)

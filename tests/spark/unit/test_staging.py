@@ -1,5 +1,7 @@
 """Rows are staged by tasks and committed by the driver."""
 
+import threading
+
 import pyarrow as pa
 import pytest
 from tests.spark.unit.doubles import Answer, Asked, Double, answering
@@ -83,6 +85,18 @@ def test_a_commit_that_nothing_moves_fails_with_the_reason_and_what_becomes_of_i
         writer = BatchWriter(options(double, timeoutMs="300"))
         with pytest.raises(Unpublished, match=r"5 of 10 .* queue 'q' is full .*started again waits for it"):
             writer.commit([Published(TASK, 10, is_staged=True)])
+
+
+def test_a_commit_is_waited_for_longer_than_the_broker_takes_to_say_how_far_it_is() -> None:
+    def late(_: Asked) -> Answer:
+        # Nobody sets it: the answer comes when twice the options' patience is over.
+        threading.Event().wait(0.4)
+        return 200, {"state": "committed", "rows": 1}
+
+    with answering(late) as double:
+        told = commit(options(double, timeoutMs="200").broker, "query", 7, [(1, 12)])
+        assert told["state"] == "committed"
+        assert len(double.asked) == 1
 
 
 def test_rows_that_may_reach_no_queue_are_not_looked_at_when_they_are_staged() -> None:
