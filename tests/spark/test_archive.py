@@ -218,3 +218,16 @@ def command(place: Place, *arguments: str) -> str:
     done = CliRunner().invoke(main, ["spark", *arguments], env=told)
     assert done.exit_code == 0, done.output
     return done.stdout
+
+
+def test_an_archive_that_finds_nothing_new_says_so(
+    spark: SparkSession, warren: Place, tmp_path: Path
+) -> None:
+    warren.declare("quiet", STREAM)
+    warren.publish("quiet", [b"1", b"2"])
+    where = ["--uri", warren.options["uri"], "--management-uri", warren.options["managementUri"]]
+    chosen = ["--queue", "quiet", "--to", str(tmp_path / "lake"), "--once"]
+    first, second = (CliRunner().invoke(main, ["spark", "archive", *chosen, *where]) for _ in range(2))
+    assert "committed" in first.output
+    assert "nothing" not in first.output
+    assert second.output.endswith("warren: there was nothing that is not in the lake\n")

@@ -30,7 +30,11 @@ def archive(settings: Settings, *, to: str, storage_option: Sequence[str], **giv
     if given["format"] == "delta":
         require_delta()
 
+    is_idle = True
+
     def tell(told: dict[str, Any]) -> None:
+        nonlocal is_idle
+        is_idle = False
         if settings.is_json:
             click.echo(json.dumps(told))
         elif told["stage"] == "committed":
@@ -52,6 +56,8 @@ def archive(settings: Settings, *, to: str, storage_option: Sequence[str], **giv
         settings.note(f"archiving into {to} as {query.name!r}")
         try:
             progress.until_ended(query, relay, tell)
+            if is_idle:
+                settings.note("there was nothing that is not in the lake")
         finally:
             query.stop()
 
