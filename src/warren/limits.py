@@ -356,6 +356,8 @@ STREAM_BATCH_SIZE_MAX = 16_777_216
 STREAM_HEAD_SIZE_MAX = 131_072
 # Octets of a frame that are proposed to stream clients, as in RabbitMQ: a publish of many messages is one.
 STREAM_FRAME_SIZE_MAX = 1_048_576
+# Octets of a frame that are taken, whatever was agreed: as many as a batch has that was unpacked.
+STREAM_FRAME_TAKEN_MAX = STREAM_BATCH_SIZE_MAX
 # Frames of one connection before it is open: credentials and what a client says of itself.
 STREAM_FRAME_SIZE_HANDSHAKE = 65_536
 # Messages of one connection that are not confirmed yet, before no more is read from it, as in RabbitMQ.

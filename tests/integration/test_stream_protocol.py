@@ -100,6 +100,25 @@ def test_rstream_publishes_and_reads(warren: Broker) -> None:
     run(scene)
 
 
+def test_a_message_larger_than_the_frame_that_was_agreed_comes_and_goes(warren: Broker) -> None:
+    where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
+    large = bytes(range(256)) * 8_192
+
+    async def scene() -> None:
+        async with Producer(**where) as producer:
+            await producer.create_stream("large")
+            await producer.send_wait("large", AMQPMessage(body=large))
+        consumer = Consumer(**where)
+        await consumer.start()
+        reading = Reading(1)
+        await consumer.subscribe("large", reading.take, decoder=amqp_decoder, offset_specification=FIRST)
+        await reading.enough()
+        assert bytes(reading.got[0][1].body) == large
+        await consumer.close()
+
+    run(scene)
+
+
 def test_both_protocols_read_what_either_has_sent(warren: Broker) -> None:
     where = {"host": "127.0.0.1", "port": warren.ports["stream"], **LOGIN}
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", warren.port))

@@ -331,7 +331,8 @@ class StreamConnection:
             self._finish()
             return
         self.working = Working(self._hall, domain, greeting, self.outbox)
-        self._reader.size_max = greeting.frame_size_max
+        # As RabbitMQ, which looks at no size: a client sends a message that is larger as one frame.
+        self._reader.size_max = max(greeting.frame_size_max, limits.STREAM_FRAME_TAKEN_MAX)
         self._heartbeat = Heartbeat(greeting.heartbeat_s, self._now)
         self.state = State.OPEN
         self._hall.server.entered(self)

@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.session.streaming.client import Node, StreamClient
 
-from warren.limits import HANDSHAKE_MS
+from warren.limits import HANDSHAKE_MS, STREAM_FRAME_TAKEN_MAX
 from warren.session.streaming.greeting import COMPATIBLE_VERSION
 from warren.wire.streams import commands
 from warren.wire.streams.codes import Code, Key
@@ -77,15 +77,15 @@ def test_what_makes_no_sense_before_it_is_open_ends_it_without_a_word(node: Node
     assert client.connection.is_finished
 
 
-def test_the_smaller_frame_counts_and_0_is_no_limit(node: Node) -> None:
-    for asked, agreed in ((0, 1_048_576), (5_000, 5_000), (2_000_000, 1_048_576)):
+def test_a_frame_is_taken_whatever_was_agreed_up_to_16_mib(node: Node) -> None:
+    for asked in (0, 5_000, 2_000_000):
         client = StreamClient(node)
         client.open(frame_size_max=asked)
-        client.say((agreed + 1).to_bytes(4, "big"))
+        client.say((STREAM_FRAME_TAKEN_MAX + 1).to_bytes(4, "big"))
         assert client.hear() == [commands.Close(Code.FRAME_TOO_LARGE, "frame too large")]
         client = StreamClient(node)
         client.open(frame_size_max=asked)
-        client.say(agreed.to_bytes(4, "big"))
+        client.say(STREAM_FRAME_TAKEN_MAX.to_bytes(4, "big"))
         assert client.hear() == []
 
 
