@@ -171,6 +171,10 @@ def test_a_query_that_is_none_is_refused_in_one_line(spark: SparkSession, warren
     assert status == 1
     assert said.count("\n") == 1
     assert "[UNRESOLVED_COLUMN" in said
+    status, said = refused(warren, "sql", "select * from orders")
+    assert status == 1
+    assert said.count("\n") == 1
+    assert said.endswith("Tables are queue.NAME, stream.NAME and lake.PATH\n")
     assert refused(warren, "sql", "select 1", "--table", "x=topic.y") == (
         2, "warren: a table is queue.NAME, stream.NAME or lake.PATH, not 'topic.y'\n"
     )  # fmt: skip

@@ -57,11 +57,21 @@ def sql(
 
 
 def _run(settings: Settings, session: "SparkSession", query: "Query", limit: int) -> None:
+    from pyspark.errors import AnalysisException
+
     from pyspark_warren.pipelines import sql as queries
 
-    with progress.shown(settings, session, "reading " + ", ".join(map(str, query.views.values()))):
-        frame = queries.run(session, query)
-        rows = frame.limit(limit + 1).collect()
+    named = ", ".join(map(str, query.views.values()))
+    try:
+        with progress.shown(settings, session, f"reading {named}" if named else "no table is named"):
+            frame = queries.run(session, query)
+            rows = frame.limit(limit + 1).collect()
+    except AnalysisException as error:
+        if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+            raise
+        told = settings.failure(error)
+        tables = "Tables are queue.NAME, stream.NAME and lake.PATH"
+        raise Failure(f"{told.message} {tables}", told.status) from None
     names = frame.columns
     settings.print_rows(names, [[plain(value) for value in row] for row in rows[:limit]])
     # Who watches from a pipe sees each run when it is done.
