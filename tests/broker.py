@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -17,6 +18,11 @@ STOP_S_MAX = 10
 PROGRAM = "from warren.cli.main import main; main()"
 # A broker of one's own has its HTTP elsewhere, too.
 FREE_PORTS = ("--management-port", "0", "--prometheus-port", "0", "--stream-port", "0")
+
+# Below those that systems give to whoever connects: such a one may have the port when a broker wants it back.
+_PORTS = range(20_000, 32_000)
+# Tests that have seeds must not have the same ports.
+_CHANCE = random.SystemRandom()
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,12 @@ def warren_environment() -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A port that nobody listened on a moment ago."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A port that nobody listened on a moment ago, and that is given to nobody who connects."""
+    while True:
+        port = _CHANCE.choice(_PORTS)
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -12,6 +12,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.broker import free_port
+
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 PLUGINS = ("rabbitmq_consistent_hash_exchange", "rabbitmq_random_exchange", "rabbitmq_sharding")
 START_S = 90
@@ -94,12 +96,11 @@ class RabbitMQ:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+    """As many ports that nobody listens on now."""
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
 
 
 def _accepts(port: int) -> bool:
