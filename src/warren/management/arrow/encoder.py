@@ -123,19 +123,11 @@ class Encoder:
     def _spread(self, many: Sequence[Rows], count: int) -> dict[str, Arrow]:
         """The same of rows of several shapes."""
         self._forget_last()
-        shapes: list[Shape] = []
-        kinds: list[Arrow] = []
-        is_in_order = True
-        for rows in many:
-            used, own_kinds = rows.used_shapes()
-            is_in_order = is_in_order and own_kinds is None
-            if own_kinds is None:
-                own_kinds = array("I", range(rows.count))
-            kinds.append(pc.add(_column(own_kinds, pa.uint32()), pa.scalar(len(shapes), pa.uint32())))
-            shapes += used
-        found = columns_of(shapes, self._by_shape)
+        used = [rows.used_shapes() for rows in many]
+        found = columns_of([shape for shapes, _ in used for shape in shapes], self._by_shape)
         columns = {}
-        indices = None if is_in_order else _joined(kinds)
+        # Rows that are all unlike each other have them in order.
+        indices = None if all(kinds is None for _, kinds in used) else _indices(used)
         for name in self._by_shape:
             column = found.get(name)
             if column is None:
@@ -172,6 +164,16 @@ class Encoder:
         if len(self._numbers) < len(offsets):
             self._numbers = _column(array("q", range(len(offsets))), pa.int64())
         return pc.add(self._numbers.slice(0, len(offsets)), pa.scalar(offsets.start, pa.int64()))
+
+
+def _indices(used: "Sequence[tuple[list[Shape], array[int] | None]]") -> Arrow:
+    """Which of the shapes of all, one behind the other, each row has."""
+    indices, before = [], 0
+    for shapes, kinds in used:
+        own = array("I", range(len(shapes))) if kinds is None else kinds
+        indices.append(pc.add(_column(own, pa.uint32()), pa.scalar(before, pa.uint32())))
+        before += len(shapes)
+    return _joined(indices)
 
 
 def _joined(columns: list[Arrow]) -> Arrow:
