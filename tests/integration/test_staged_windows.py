@@ -21,7 +21,11 @@ from tests.integration.staging import Job, bodies, stream
 from tests.integration.test_rows import read
 from tests.integration.test_serve import connect
 
-pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
+# A broker is started sixteen times and more: half a minute, and several beside other work.
+pytestmark = [
+    pytest.mark.skipif(bool(why_impossible()), reason=why_impossible()),
+    pytest.mark.timeout(600),
+]
 
 STREAMS = ("first", "second")
 # Each is published in two pieces: what differs in bodies alone in chunks of a stage, the rest row by row.
