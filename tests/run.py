@@ -36,6 +36,8 @@ OPTIONAL = {
     "chromium": "the web interface in a browser",
 }
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
+# How a line begins that names a test that failed, also of a program, and how much of its reason is shown.
+FAILED, REASON_LENGTH_MAX = "FAILED ", 400
 CHECKS = [
     ("ruff check", ["ruff", "check", "--quiet", "."]),
     ("ruff format", ["ruff", "format", "--quiet", "--check", "."]),
@@ -184,6 +186,7 @@ def run_program(name: str, build: str, command: list[str]) -> Outcome:
     counts = [found for line in lines if (found := COUNTS.match(line))]
     if counts:
         outcome.passed, outcome.failed, outcome.skipped = map(int, counts[-1].groups())
+    outcome.failures += [f"{name}: {line.removeprefix(FAILED)}" for line in lines if line.startswith(FAILED)]
     if (status and not outcome.failed) or not counts:
         _count_exit(outcome, status)
     return outcome
@@ -221,7 +224,7 @@ def count_report(outcome: Outcome, report: Path) -> None:
         failures = [*case.findall("failure"), *case.findall("error")]
         if failures:
             outcome.failed += 1
-            reason = (failures[0].get("message") or "").partition("\n")[0]
+            reason = " ".join((failures[0].get("message") or "").split())[:REASON_LENGTH_MAX]
             outcome.failures.append(f"{case.get('classname')}.{case.get('name')} ({outcome.name}): {reason}")
         elif skip is not None:
             outcome.skipped += 1
@@ -290,7 +293,7 @@ def summarise(outcomes: list[Outcome]) -> int:
     for reason, count in reasons.most_common():
         print(f"skipped {count}: {reason}")
     for failure in [failure for one in outcomes for failure in one.failures]:
-        print(f"FAILED {failure}")
+        print(f"{FAILED}{failure}")
     passed, failed, skipped = (
         sum(getattr(one, kind) for one in outcomes) for kind in ("passed", "failed", "skipped")
     )

@@ -28,6 +28,9 @@ PRODUCT = "pyspark_warren"
 CAPABILITIES = ("authentication_failure_close", "consumer_cancel_notify", "publisher_confirms")
 WAIT_S = 0.2
 WAIT_S_MAX = 5.0
+# A broker that is gone without a word is missed after a minute of silence; left alone, Linux asks after two
+# hours.
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 def connect(broker: Broker) -> Link:
@@ -42,7 +45,7 @@ def connect(broker: Broker) -> Link:
     for left in range(broker.retries, -1, -1):
         try:
             link = Link(broker.target, manner)
-            link.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            _keep_alive(link.socket)
             return link
         except (OSError, BrokerRefused) as error:
             is_away = not isinstance(error, ssl.SSLCertVerificationError) and not getattr(error, "code", 0)
@@ -52,6 +55,15 @@ def connect(broker: Broker) -> Link:
         time.sleep(wait)
         wait = min(2 * wait, WAIT_S_MAX)
     raise AssertionError
+
+
+def _keep_alive(endpoint: socket.socket) -> None:
+    """Have the kernel ask: heartbeats would want a thread, as whoever reads is mostly at other work."""
+    endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        # Not every system has all of them.
+        if hasattr(socket, name):
+            endpoint.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _hint(error: Exception) -> str:

@@ -47,7 +47,8 @@ def main() -> int:
             killing.last()
         except AssertionError as error:
             shutil.copytree(killing.data, KEPT, dirs_exist_ok=True)
-            print(f"after {killing.kills} kills: {error}; the directory is kept in {KEPT.relative_to(ROOT)}")
+            place = KEPT.relative_to(ROOT)
+            print(f"FAILED after {killing.kills} kills: {error}; the directory is kept in {place}")
             print(f"{killing.kills} passed, 1 failed, 0 skipped")
             return 1
     print(f"{killing.checks} starts checked, {killing.found} messages found in all, {dict(killing.points)}")

@@ -119,7 +119,7 @@ def run(task: Task) -> bool:
         f"{task.build}, {'guided by atheris' if task.engine == 'atheris' else f'by chance from {task.seed}'}"
     )
     if status or count is None:
-        print(f"{task.target} ({way}) FAILED with status {status}:\n{said[-6000:]}")
+        print(f"FAILED {task.target} ({way}), status {status}:\n{said[-6000:]}")
         return False
     inputs = f"{int(count[1]):,} inputs in {time.monotonic() - started:.0f} s"
     print(f"{task.target} ({way}): {inputs}, at most {peak[1] if peak else '?'} MB", flush=True)

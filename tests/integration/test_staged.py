@@ -390,6 +390,17 @@ def test_what_was_staged_and_what_was_committed_is_known_after_a_kill(tmp_path: 
         assert not any("damaged" in line for line in node.lines)
 
 
+def test_a_broker_that_has_just_started_says_all_that_is_staged(tmp_path: Path) -> None:
+    stages = 200
+    with broker("--data-dir", str(tmp_path)) as node:
+        staged = Job(Client(node), "query")
+        for partition in range(stages):
+            assert staged.stage(0, partition, bodies([b""], "q")).status == 200
+        node.stop()
+    with broker("--data-dir", str(tmp_path)) as node:
+        assert [each["stages"] for each in Client(node).get("/warren/staged")] == [stages]
+
+
 def test_the_rows_of_another_virtual_host_go_with_it(node: Broker, client: Client) -> None:
     client.ask("PUT /vhosts/gone")
     client.ask("PUT /permissions/gone/guest", {"configure": ".*", "write": ".*", "read": ".*"})

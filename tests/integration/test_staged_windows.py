@@ -21,7 +21,11 @@ from tests.integration.staging import Job, bodies, stream
 from tests.integration.test_rows import read
 from tests.integration.test_serve import connect
 
-pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
+# A broker is started sixteen times and more: half a minute, and several beside other work.
+pytestmark = [
+    pytest.mark.skipif(bool(why_impossible()), reason=why_impossible()),
+    pytest.mark.timeout(600),
+]
 
 STREAMS = ("first", "second")
 # Each is published in two pieces: what differs in bodies alone in chunks of a stage, the rest row by row.
@@ -45,6 +49,8 @@ WINDOWS = {
     "it is committed, and the plan is there": "unlink:1:*.plan",
     "it is committed, and the stage is there": "unlink:1:*.stage",
 }
+# A window is missed now and then.
+BATCHES_MAX = 3 * len(WINDOWS)
 
 
 def equal(batch: int) -> bytes:
@@ -90,13 +96,15 @@ def check(node: Broker, batches: int, count: int, told: str) -> None:
         assert found == wanted, name
 
 
-def commit_and_die(node: Broker, batch: int, octets: bytes, *, exchange: str = "amq.fanout") -> None:
-    """Commit `batch`; nobody is told that it is."""
+def dies(node: Broker, batch: int, octets: bytes, *, exchange: str = "amq.fanout") -> bool:
+    """Commit `batch`; whether `node` dies of it, and nobody is told that it is committed."""
     job = Job(Client(node), "query", exchange)
     assert job.stage(batch, 0, octets).status == 200
-    with pytest.raises((OSError, http.client.HTTPException)):
-        job.commit(batch, 0)
+    with suppress(OSError, http.client.HTTPException):
+        assert job.commit(batch, 0).value["state"] == "committed"
+        return False
     assert node.process.wait(DEATH_S_MAX) == -signal.SIGKILL
+    return True
 
 
 def end(node: Broker) -> None:
@@ -116,18 +124,26 @@ def test_streams_have_each_row_once_wherever_a_broker_dies_in_a_commit(
 ) -> None:
     library = built(tmp_path)
     declare(tmp_path)
-    for batch, (window, call) in enumerate([*WINDOWS.items(), ("the end", "")]):
+    told = "at the start"
+    batch = 0
+    left = [*WINDOWS.items(), ("the end", "")]
+    while left:
+        window, call = left[0]
         # Calls count from when the commit is decided.
         node = starting(tmp_path, library, call, WARREN_SINCE="*.plan")
         try:
             node.wait_ready()
             settle(node)
-            check(node, batch, count, f"before {window}")
+            check(node, batch, count, told)
             if batch:
                 again = Job(Client(node), "query", "amq.fanout").commit(batch - 1, 0)
                 assert again.value == {"state": "already committed", "rows": count, "unroutable": 0}
-            if call:
-                commit_and_die(node, batch, rows(batch))
+            # Two marks may be synced as one, and then a call does not come: it is tried again.
+            if not call or dies(node, batch, rows(batch)):
+                left.pop(0)
+            batch += 1
+            told = f"after batch {batch}: {window}"
+            assert batch <= BATCHES_MAX, told
         finally:
             end(node)
 
@@ -142,7 +158,7 @@ def test_streams_have_each_row_once_however_often_a_broker_dies_while_it_goes_on
     node = starting(tmp_path, library, f"fdatasync:1:{STREAM}", WARREN_SINCE="*.plan")
     try:
         node.wait_ready()
-        commit_and_die(node, 0, rows(0))
+        assert dies(node, 0, rows(0))
         while True:
             end(node)
             # Each stream is synced when it is opened. What it has is passed over: one piece more each time.
@@ -174,7 +190,7 @@ def test_a_row_that_chance_sent_to_one_stream_is_not_sent_to_another_after_a_kil
     node = starting(tmp_path, library, call, WARREN_SINCE="*.plan")
     try:
         node.wait_ready()
-        commit_and_die(node, 0, rows(0), exchange="dice")
+        assert dies(node, 0, rows(0), exchange="dice")
         end(node)
         node = starting(tmp_path, library, "")
         node.wait_ready()

@@ -49,7 +49,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="warren-mutation-") as folder:
         trees = [copied(Path(folder) / str(number)) for number in range(WORKERS)]
         if complaint := complaint_of_the_source(trees[0], chosen):
-            print(complaint)
+            print(f"FAILED {complaint}")
             print("0 passed, 1 failed, 0 skipped")
             return 1
         with ThreadPoolExecutor(WORKERS) as workers:
@@ -101,7 +101,7 @@ def tried(mutation: Mutation, trees: list[Path], seeds: int) -> bool:
     if status == TESTS_FAILED and found:
         print(f"caught  {mutation.name}: {found[1]}", flush=True)
         return True
-    print(f"MISSED  {mutation.name} ({mutation.file}), status {status}", flush=True)
+    print(f"FAILED missed: {mutation.name} ({mutation.file}), status {status}", flush=True)
     print("".join(f"        {line}\n" for line in output.splitlines()[-3:]), end="", flush=True)
     return False
 

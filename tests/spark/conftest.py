@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,16 @@ def session(name: str, master: str = "local[2]") -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .getOrCreate()
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where every Java leaves its own: one that is killed clears nothing away."""
+    folder = tmp_path_factory.mktemp("scratch")
+    os.environ["SPARK_LOCAL_DIRS"] = str(folder)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={folder}"
+    yield
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

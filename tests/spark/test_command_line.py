@@ -12,10 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
+import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from tests.broker import PROGRAM
 from tests.spark.brokers import STREAM, Place
 from tests.spark.commands import COMMAND_S_MAX, environment
+
+from warren.cli.operator.failures import Failure
+from warren.cli.spark.options import Settings
+from warren.cli.spark.session import opened
 
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 # What the guide says that somebody submits.
@@ -106,6 +112,29 @@ def test_an_archive_that_is_interrupted_says_so_in_one_line_and_goes_on_later(
     assert said.splitlines()[-1] == "warren: interrupted"
     assert all(line.startswith("warren: ") for line in said.splitlines()), said
     assert DeltaTable(tmp_path / "lake").to_pyarrow_table().num_rows == 2
+
+
+def test_what_goes_wrong_while_an_interrupted_command_ends_changes_nothing(spark: SparkSession) -> None:
+    settings = Settings(
+        broker={},
+        master="local",
+        remote=None,
+        configuration={},
+        is_json=False,
+        is_quiet=True,
+        is_verbose=False,
+    )
+
+    def interrupted() -> None:
+        with opened(settings, "nothing"):
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise ConnectionResetError("Java does not answer any more")
+
+    with pytest.raises(Failure, match="interrupted") as failure:
+        interrupted()
+    assert failure.value.exit_code == INTERRUPTED
 
 
 def submit(place: Place, folder: Path, *arguments: str) -> str:

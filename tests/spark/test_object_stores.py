@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
@@ -18,7 +20,9 @@ from tests.spark.stores import Stored, started_store
 from pyspark_warren.pipelines import sql
 from pyspark_warren.pipelines.archive import archive
 from pyspark_warren.pipelines.decode import Decoded, schema_of, start
+from pyspark_warren.pipelines.lakes import BATCH
 from pyspark_warren.pipelines.replay import Replayed, replay
+from pyspark_warren.pipelines.stored_parquet import StoredParquet
 from pyspark_warren.pipelines.stores import StoreError, store_of
 from pyspark_warren.pipelines.tending import clean, compact
 
@@ -142,6 +146,16 @@ def test_an_archive_without_its_checkpoint_goes_on_behind_what_is_there(
     )  # fmt: skip
     assert query.awaitTermination(QUEUE_S_MAX)
     assert selected(spark, store, f"select count(*) from lake.`{lake[0]}`") == [(ROWS,)]
+
+
+def test_an_object_that_somebody_put_beside_the_batches_is_named(store: Stored) -> None:
+    lake = store_of(store.new_lake(), store.options)
+    assert lake is not None
+    place = f"{BATCH}=by-hand/part-0.parquet"
+    with lake.filesystem().open_output_stream(place) as strange:
+        parquet.write_table(pa.table({"text": ["mine"]}), strange)
+    with pytest.raises(ValueError, match=rf"{place} has no columns 'queue' and 'offset'"):
+        StoredParquet(lake).ends(["q"])
 
 
 def test_small_files_become_large_ones_and_orphans_are_removed(

@@ -1,6 +1,7 @@
 """What the connector does with a broker, without Spark: the same with RabbitMQ and with Warren."""
 
 import json
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from tests.spark.brokers import STREAM, Place
 from tests.spark.relay import relayed
 
-from pyspark_warren.amqp import CHANNEL
+from pyspark_warren.amqp import CHANNEL, connect
 from pyspark_warren.amqp_streams import AmqpStreams
 from pyspark_warren.choosing import choose
 from pyspark_warren.classic_source import ClassicSource
@@ -210,6 +211,15 @@ def test_a_message_that_is_not_taken_is_told(place: Place, address: tuple[str, s
         publisher.publish(encoder.encode(pa.record_batch({"body": [b"x"]}), address, None))
         with pytest.raises(Unpublished, match=r"312 NO_ROUTE|404 NOT_FOUND"):
             publisher.finish()
+
+
+def test_a_broker_that_is_gone_without_a_word_is_missed_within_a_minute(place: Place) -> None:
+    link = connect(place.broker)
+    names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+    idle, interval, count = (link.socket.getsockopt(socket.IPPROTO_TCP, name) for name in names)
+    assert link.socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert idle + interval * count <= 60
+    link.close()
 
 
 def test_it_is_found_out_what_a_queue_is(place: Place) -> None:

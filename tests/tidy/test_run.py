@@ -57,6 +57,14 @@ def test_a_program_that_counts_well_and_crashes_has_failed() -> None:
     assert counts("print('4 passed, 0 failed, 0 skipped', flush=True); import os; os.abort()") == (4, 1, 0)
 
 
+def test_what_a_program_says_that_failed_is_named_again_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    program = "print('FAILED this: not that'); print('0 passed, 1 failed, 0 skipped'); raise SystemExit(1)"
+    assert run.summarise([run.run_program("program", "interpreted", ["-c", program])]) == 1
+    assert "FAILED program: this: not that" in capsys.readouterr().out.splitlines()
+
+
 def test_a_suite_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "SUITE_SECONDS_MAX", 0.2)
     assert counts("import time; time.sleep(60)") == (0, 1, 0)
@@ -74,7 +82,7 @@ def test_tests_are_counted_one_by_one(tmp_path: Path) -> None:
     run.count_report(outcome, report)
     assert (outcome.passed, outcome.failed, outcome.skipped) == (1, 2, 1)
     assert dict(outcome.skip_reasons) == {"no node": 1}
-    assert outcome.failures[0] == "c.b (some): 1 is not 2"
+    assert outcome.failures[0] == "c.b (some): 1 is not 2 at all"
 
 
 def test_a_build_that_was_not_made_is_said_to_be_missing(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ A file is written to the executor's own disk first and is sent when it is whole:
 that is broken off could leave an object that is cut short. An object that nobody commits is seen by nobody.
 """
 
-import os
 import pickle
 import re
 import tempfile
@@ -139,7 +138,7 @@ def _fitted(
 
 
 class _Spool:
-    """A file in the making, on the disk of this machine."""
+    """A file in the making, on the disk of this machine; it has no name there, and goes with its task."""
 
     def __init__(self, path: str, schema: pa.Schema, key: tuple[str, str]) -> None:
         self.path = path
@@ -147,9 +146,8 @@ class _Spool:
         self._schema = schema
         self._waiting: list[pa.Table] = []
         self._count = 0
-        handle, self._name = tempfile.mkstemp(suffix=".parquet")
-        os.close(handle)
-        self._writer = parquet.ParquetWriter(self._name, schema, compression="zstd")
+        self._octets = tempfile.TemporaryFile()  # noqa: SIM115, open until it is sent
+        self._writer = parquet.ParquetWriter(self._octets, schema, compression="zstd")
 
     def add(self, rows: pa.Table) -> None:
         """More rows."""
@@ -166,25 +164,23 @@ class _Spool:
 
     def send(self, store: Store) -> DataFile:
         """Put the file, which is whole now, into the store; it is gone here."""
-        local = Path(self._name)
-        try:
+        with self._octets as octets:
             self.flush()
             self._writer.close()
-            footer = parquet.read_metadata(local)
-            with store.asked(), local.open("rb") as octets:
+            size = octets.tell()
+            footer = parquet.read_metadata(octets)
+            octets.seek(0)
+            with store.asked():
                 # With a buffer larger than a piece: delta-rs takes octets, which is what a buffer gives.
                 sink = store.filesystem().open_output_stream(self.path, buffer_size=2 * _SENT_OCTETS)
                 while piece := octets.read(_SENT_OCTETS):
                     sink.write(piece)
                 sink.close()
-            names = footer.schema.to_arrow_schema().names
-            return DataFile(
-                path=Path(self.path), day=self.key[0], queue=self.key[1], rows=footer.num_rows,
-                octets=local.stat().st_size,
-                ranges={name: footer_range(footer, name) for name in ORDERED if name in names},
-            )  # fmt: skip
-        finally:
-            local.unlink(missing_ok=True)
+        names = footer.schema.to_arrow_schema().names
+        return DataFile(
+            path=Path(self.path), day=self.key[0], queue=self.key[1], rows=footer.num_rows, octets=size,
+            ranges={name: footer_range(footer, name) for name in ORDERED if name in names},
+        )  # fmt: skip
 
 
 def _finished(spool: _Spool | None, store: Store) -> Batches:

@@ -88,7 +88,11 @@ class StoredParquet:
                 footer = parquet.read_metadata(filesystem.open_input_file(path))
             names = footer.schema.to_arrow_schema().names
             paths = [footer.schema.column(number).path for number in range(footer.num_columns)]
-            assert {QUEUE, "offset"} <= set(names)
+            if not {QUEUE, "offset"} <= set(names):
+                raise ValueError(
+                    f"{self.store.uri}/{path} has no columns {QUEUE!r} and 'offset', and is no batch of a "
+                    "lake: was it put there by hand?"
+                )
             for number in range(footer.num_row_groups):
                 group = footer.row_group(number)
                 queue, offset = (group.column(paths.index(name)).statistics for name in (QUEUE, "offset"))

@@ -81,10 +81,11 @@ def show_progress(verdict: Verdict) -> None:
         f"{verdict.suite}: {verdict.seconds:.0f} s, {'good' if verdict.is_good() else 'not good'}", flush=True
     )
     if verdict.trouble:
-        print(f"\n{verdict.suite}: {verdict.trouble}")
+        print(f"\nFAILED {verdict.suite}: {verdict.trouble}")
     for test, text in verdict.failed.items():
-        print(f"\nFAILED {verdict.suite} {test}")
-        print("\n".join(f"    {line}" for line in text.splitlines()[-TEXT_LINES_MAX:]))
+        lines = text.rstrip().splitlines()[-TEXT_LINES_MAX:]
+        print(f"\nFAILED {verdict.suite} {test}: {lines[-1].strip() if lines else 'without a reason'}")
+        print("\n".join(f"    {line}" for line in lines))
 
 
 def show_table(verdicts: list[Verdict]) -> None:

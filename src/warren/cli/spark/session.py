@@ -85,10 +85,15 @@ def require_delta() -> None:
 
 @contextmanager
 def _ended_by_hand() -> Iterator[None]:
-    """Ctrl-C ends a command as it ends any other: with one line and status 130."""
+    """Ctrl-C ends a command as it ends any other: with one line and status 130.
+
+    It is no less interrupted if something goes wrong, for this reason, while it puts things in order.
+    """
     try:
         yield
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not _is_interrupted(error):
+            raise
         raise Failure("interrupted", 130) from None
 
 
@@ -169,11 +174,20 @@ def _raise_at_ctrl_c(settings: Settings) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not settings.is_verbose:
+        # py4j puts its connection in order when it is interrupted, and logs where that was, and what went
+        # wrong with that when Java is ended by the same Ctrl-C. All that it logs it raises as well.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
         logging.getLogger().addFilter(_is_no_interrupt)
 
 
+def _is_interrupted(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    """py4j puts its connection in order when it is interrupted, and then logs where that was."""
+    """Some of it py4j logs as nobody in particular."""
     return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 

@@ -91,7 +91,11 @@ class Room:
     async def ready(self) -> None:
         """Wait until it is known what is there. OSError if that cannot be known."""
         assert self._opening is not None
-        await asyncio.shield(self._opening)
+        if not self._opening.done():
+            await asyncio.wait([self._opening])
+        if self._opening.cancelled():
+            raise OSError(f"the virtual host '{self.domain.vhost.name}' does not live any more")
+        self._opening.result()
 
     async def close(self) -> None:
         """Stop where it is."""

@@ -1,6 +1,8 @@
 """What a stream connection does to streams as a whole: make, delete, find; every refusal becomes a code."""
 
+import re
 from collections.abc import Mapping
+from math import inf
 
 from warren import limits
 from warren.errors import AccessRefused, AmqpError, InternalError, NotFound, ResourceError
@@ -16,6 +18,7 @@ from warren.wire.table import Table
 
 _ORDER = "x-stream-partition-order"
 _SUPER = "x-super-stream"
+_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 # Those of Create, and the arguments of a queue that they are; all others RabbitMQ does not look at.
 _TEXTS = {"max-age": "x-max-age", "queue-leader-locator": "x-queue-leader-locator"}
 _NUMBERS = {
@@ -98,12 +101,16 @@ class Managing:
         return tuple(queue.name for queue in found if isinstance(queue, StreamQueue))
 
     def partitions(self, super_stream: str) -> tuple[str, ...]:
-        """The streams of `super_stream`, in their order."""
+        """The streams of `super_stream`, each as often as it is bound, in the order of its bindings.
+
+        Publishers that hash count in it, so it is RabbitMQ's: by `x-stream-partition-order`, then those
+        without; those that are equal in this by their keys and names.
+        """
         vhost = self._domain.metadata.vhost(self._domain.vhost.name)
         if vhost is None or not super_stream or super_stream not in vhost.topology.exchanges:
             raise Refused(Code.STREAM_DOES_NOT_EXIST)
         bound = [one for one in vhost.topology.bindings_from(super_stream) if one.is_to_queue]
-        return tuple(dict.fromkeys(binding.destination for binding in sorted(bound, key=_order)))
+        return tuple(binding.destination for binding in sorted(bound, key=_order))
 
     async def create_super(
         self, name: str, partitions: tuple[str, ...], keys: tuple[str, ...], arguments: Mapping[str, str]
@@ -134,11 +141,11 @@ class Managing:
 
     async def delete_super(self, name: str) -> None:
         """Delete the exchange `name` and the streams that it leads to."""
-        partitions = self.partitions(name)
+        partitions = list(dict.fromkeys(self.partitions(name)))
         for partition in partitions:
             self._domain.declaring.configurable_queue(self._requester, partition)
             self.find(partition)
-        await self._remove(name, list(partitions))
+        await self._remove(name, partitions)
 
     async def _remove(self, name: str, partitions: list[str]) -> None:
         if name in self._domain.vhost.router.exchanges:
@@ -160,6 +167,10 @@ def queue_arguments(arguments: Mapping[str, str]) -> Table:
     return found
 
 
-def _order(binding: BindingRecord) -> int:
-    order = binding.arguments.get(_ORDER, 0)
-    return order if isinstance(order, int) else 0
+def _order(binding: BindingRecord) -> tuple[float, str, str]:
+    order = binding.arguments.get(_ORDER)
+    if isinstance(order, str) and _WHOLE.fullmatch(order):
+        order = int(order)
+    # Where it is no number at all, RabbitMQ closes the connection.
+    place = order if isinstance(order, int) and not isinstance(order, bool) else inf
+    return place, binding.routing_key, binding.destination

@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.session.streaming.client import Node, StreamClient, data
 
-from warren.metadata.commands import DeclareQueue, SetPermissions
+from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue, SetPermissions
 from warren.wire.streams import commands
 from warren.wire.streams.codes import Code, Key
 from warren.wire.streams.fields import Broker, Placement
@@ -109,6 +109,47 @@ def test_a_super_stream_is_an_exchange_and_its_partitions(node: Node, client: St
     assert client.ask(commands.DeleteSuperStream("super")) == [(Key.DELETE_SUPER_STREAM, Code.OK)]
     gone = [(Key.DELETE_SUPER_STREAM, Code.STREAM_DOES_NOT_EXIST)]
     assert client.ask(commands.DeleteSuperStream("super")) == gone
+    assert set(node.domain.vhost.queues) == {"s"}
+
+
+@pytest.mark.parametrize(
+    ("bound", "partitions"),
+    [
+        ([("q2", "2", None), ("q1", "1", None), ("q0", "0", None)], "q0 q1 q2"),
+        ([("a", "2", None), ("c", "1", None), ("b", "0", None)], "b c a"),
+        ([("c", "k", None), ("a", "k", None), ("b", "k", None)], "a b c"),
+        ([("n1", "0", None), ("o1", "5", 1), ("n0", "1", None), ("o0", "6", 0)], "o0 o1 n1 n0"),
+        ([("t2", "0", "2"), ("t10", "1", "10"), ("t1", "2", 1)], "t1 t2 t10"),
+        ([("z", "1", 1), ("y", "0", 1), ("x", "2", 0)], "x y z"),
+        ([("u", "0", 2), ("u", "1", 0), ("v", "2", 1)], "u v u"),
+        ([("g1", "0", -1), ("g0", "1", 0), ("g2", "2", -3)], "g2 g1 g0"),
+        ([("w1", "0", "one"), ("w2", "1", True), ("w3", "2", 0.5), ("w0", "3", 0)], "w0 w1 w2 w3"),
+    ],
+    ids=[
+        "keys",
+        "keys before names",
+        "names",
+        "with before without",
+        "texts",
+        "ties",
+        "twice",
+        "negative",
+        "odd",
+    ],
+)
+def test_partitions_come_in_the_order_in_which_rabbitmq_has_them(
+    node: Node, client: StreamClient, bound: list[tuple[str, str, object]], partitions: str
+) -> None:
+    node.proposals.apply(DeclareExchange(vhost="/", name="super", type="direct", durable=True))
+    for name, key, order in bound:
+        client.ask(commands.Create(name, {}))
+        arguments = {} if order is None else {"x-stream-partition-order": order}
+        node.proposals.apply(
+            Bind(vhost="/", source="super", destination=name, routing_key=key, arguments=arguments)
+        )
+    answer = commands.PartitionsAnswer(Code.OK, tuple(partitions.split()))
+    assert client.ask(commands.Partitions("super")) == [answer]
+    assert client.ask(commands.DeleteSuperStream("super")) == [(Key.DELETE_SUPER_STREAM, Code.OK)]
     assert set(node.domain.vhost.queues) == {"s"}
 
 
