@@ -174,8 +174,8 @@ def _raise_at_ctrl_c(settings: Settings) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not settings.is_verbose:
-        # py4j puts its connection in order when it is interrupted, and logs where that was, and what went
-        # wrong with that when Java is ended by the same Ctrl-C. All that it logs it raises as well.
+        # py4j puts its connection in order when it is interrupted, and logs where that was, and what goes
+        # wrong with that if Java has closed it already. All that it logs it raises as well.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         logging.getLogger().addFilter(_is_no_interrupt)
 
