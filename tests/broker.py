@@ -1,11 +1,13 @@
 """A Warren to test against: the one that the tests import, in a process of its own, on free ports."""
 
 import contextlib
+import fcntl
 import os
 import random
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +25,9 @@ FREE_PORTS = ("--management-port", "0", "--prometheus-port", "0", "--stream-port
 _PORTS = range(20_000, 32_000)
 # Tests that have seeds must not have the same ports.
 _CHANCE = random.SystemRandom()
+# What is given: this file has a lock for each port, at its place, that ends with the process.
+_GIVEN: set[int] = set()
+_LOCKS = (Path(tempfile.gettempdir()) / f"warren-tests-{os.getuid()}.ports").open("ab")
 
 
 @dataclass(frozen=True)
@@ -68,11 +73,16 @@ def warren_environment() -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A port that nobody listened on a moment ago, and that is given to nobody who connects."""
+    """A port where nobody listens, and that nobody else is given as long as this process lives."""
     while True:
         port = _CHANCE.choice(_PORTS)
+        if port in _GIVEN:
+            continue
         with contextlib.suppress(OSError), socket.socket() as listener:
-            listener.bind(("127.0.0.1", port))
+            fcntl.lockf(_LOCKS, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            _GIVEN.add(port)
+            # On every interface: not all brokers of tests listen on one alone.
+            listener.bind(("", port))
             return port
 
 

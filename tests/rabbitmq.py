@@ -37,7 +37,7 @@ class RabbitMQ:
     ) -> None:
         self._directory = directory
         self._environment = dict(os.environ)
-        self.port, distribution = free_ports(2)
+        self.port, distribution = free_port(), free_port()
         (directory / "enabled_plugins").write_text(f"[{','.join(plugins)}].")
         (directory / "rabbitmq.conf").write_text(
             f"listeners.tcp.default = {listen}:{self.port}\nlog.console = false\n{settings}"
@@ -93,14 +93,6 @@ class RabbitMQ:
     def remove(self) -> None:
         """Remove its files."""
         shutil.rmtree(self._directory, ignore_errors=True)
-
-
-def free_ports(count: int) -> list[int]:
-    """As many ports that nobody listens on now."""
-    ports: set[int] = set()
-    while len(ports) < count:
-        ports.add(free_port())
-    return list(ports)
 
 
 def _accepts(port: int) -> bool:

