@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from pyspark_warren.pipelines.lakes import partition_of
+from pyspark_warren.pipelines.lakes import LOG, partition_of
 from pyspark_warren.pipelines.selecting import FILE, ROW, with_partitions
 from pyspark_warren.pipelines.stores import Store, is_stored, store_of
 from pyspark_warren.schema import COLUMNS
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 QUEUE, STREAM, LAKE = "queue", "stream", "lake"
 KINDS = (QUEUE, STREAM, LAKE)
-_DELTA_LOG = "_delta_log"
 # Folders of a lake are named by values, and `queue=007` is no number.
 _NO_GUESSING = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
@@ -96,7 +95,7 @@ def _lake(spark: "SparkSession", path: str) -> "DataFrame":
     guessed = spark.conf.get(_NO_GUESSING)
     spark.conf.set(_NO_GUESSING, "false")
     try:
-        if "://" in path or not (Path(path) / _DELTA_LOG).is_dir():
+        if "://" in path or not (Path(path) / LOG).is_dir():
             return spark.read.parquet(path)
         from pyspark_warren.pipelines.delta_lake import check_read, opened
 
@@ -120,7 +119,7 @@ def _stored(spark: "SparkSession", store: Store) -> "DataFrame":
     from pyspark_warren.pipelines.delta_lake import check_read, opened
     from pyspark_warren.pipelines.objects import read as read_objects
 
-    if _DELTA_LOG in store.names():
+    if LOG in store.names():
         with store.asked():
             table = opened(store.uri, options=store.options)
             check_read(table)
