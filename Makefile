@@ -35,9 +35,10 @@ help:  ## list every target
 
 setup: $(VENV)/.ready $(COMPILED)/.tests  ## make both environments; the other targets do it when they need it
 
+# Its data is in data/warren, unless ARGS, a variable or a file says otherwise.
 run: $(COMPILED)/.built  ## start a broker (compiled if there is a C compiler): make run ARGS="--port 5673"
 	@grep -qx compiled $(COMPILED)/warren-build || echo "Running interpreted, which is slower; $$(cat $(COMPILED)/warren-build)"
-	@exec $(COMPILED)/bin/warren serve $(ARGS)
+	@XDG_DATA_HOME=$(CURDIR)/data exec $(COMPILED)/bin/warren serve $(ARGS)
 
 test: setup $(SPARK)/.ready $(OLDER_SPARKS)  ## everything: lint, and the tests on both builds; the last line counts them
 	@$(VENV)/bin/python tests/run.py

@@ -12,12 +12,15 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import warren
 
 START_S_MAX = 30
 STOP_S_MAX = 10
 PROGRAM = "from warren.cli.main import main; main()"
+# Unless a test says where: no broker of a test has its data where those of a user are.
+IN_MEMORY: Mapping[str, str] = MappingProxyType({"WARREN_IN_MEMORY": "true"})
 # A broker of one's own has its HTTP elsewhere, too.
 FREE_PORTS = ("--management-port", "0", "--prometheus-port", "0", "--stream-port", "0")
 
@@ -54,13 +57,18 @@ def running_warren(
         stop(broker.process)
 
 
-def start_warren(folder: Path, port: int, *arguments: str) -> Warren:
-    """`warren serve` with `arguments`, which make it listen on `port`; returns when it does."""
+def start_warren(
+    folder: Path, port: int, *arguments: str, environment: Mapping[str, str] = IN_MEMORY
+) -> Warren:
+    """`warren serve` with `arguments`, which make it listen on `port`; returns when it does.
+
+    A --data-dir among them counts more than the variable.
+    """
     log = folder / "warren.log"
     command = [sys.executable, "-c", PROGRAM, "serve", *FREE_PORTS, *arguments]
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command, cwd=folder, env=warren_environment(), stdout=output, stderr=output
+            command, cwd=folder, env=warren_environment() | environment, stdout=output, stderr=output
         )
     wait_until_listening(process, port, log)
     return Warren(process, port, log)

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.broker import IN_MEMORY
+
 _READY = re.compile(r"(?P<protocol>amqp/ssl|amqp|http/prometheus|http|stream/ssl|stream) \S+:(?P<port>\d+)")
 STOP_TIMEOUT_S = 15
 
@@ -25,7 +27,7 @@ class Broker:
             stderr=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | environment,
+            env=os.environ | IN_MEMORY | environment,
         )
         self.lines: list[str] = []
         self.ports: dict[str, int] = {}

@@ -74,7 +74,10 @@ class Reader:
                 file.write(f"listeners.tcp.default = {self._ports['5672']}\n")
         arguments += ["--management-port", self._ports[HTTP], "--prometheus-port", self._ports[METRICS]]
         arguments += ["--stream-port", self._ports[STREAMS]]
-        self._broker = start_warren(self._folder, int(self._ports["5672"]), *arguments)
+        self._broker = start_warren(
+            self._folder, int(self._ports["5672"]), *arguments,
+            environment={"XDG_DATA_HOME": str(self._folder / "share")},
+        )  # fmt: skip
         for port in (HTTP, METRICS):
             wait_until_listening(self._broker.process, int(self._ports[port]), self._broker.log)
 

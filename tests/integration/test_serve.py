@@ -127,6 +127,46 @@ def test_a_data_directory_serves_one_process(tmp_path: Path) -> None:
         pass
 
 
+# What a broker of somebody who says nothing of its data finds in its environment.
+SILENT = {"WARREN_IN_MEMORY": "false"}
+
+
+def test_who_says_nothing_of_data_has_it_after_a_restart_and_is_told_where(tmp_path: Path) -> None:
+    environment = SILENT | {"XDG_DATA_HOME": str(tmp_path)}
+    place = tmp_path / "warren"
+    with broker(**environment) as started:
+        assert started.lines[-1].endswith(f"; data in {place}\n")
+        assert get(started.ports["http"], "/api/overview")[1]["in_memory"] is False
+        channel = connect(started.port).channel()
+        channel.confirm_delivery()
+        channel.queue_declare("kept", durable=True)
+        channel.basic_publish("", "kept", b"here", pika.BasicProperties(delivery_mode=2))
+        status, errors = refusal(**environment)
+        assert status == 1
+        said = f"the data directory '{place}' is in use by process {started.process.pid}"
+        assert errors.splitlines()[-1] == f"warren: {said}"
+        assert started.stop() == 0
+        assert f"Its data is in {place}." in started.process.stdout.read()
+    with broker(**environment) as started:
+        assert connect(started.port).channel().basic_get("kept", auto_ack=True)[2] == b"here"
+
+
+def test_a_node_in_memory_says_so_and_writes_nothing(tmp_path: Path) -> None:
+    with broker("--in-memory", **SILENT, XDG_DATA_HOME=str(tmp_path)) as started:
+        assert started.lines[-1].endswith("; in memory only\n")
+        assert [line for line in started.lines if "warning" in line and "in memory only" in line]
+        assert get(started.ports["http"], "/api/overview")[1]["in_memory"] is True
+        assert list(tmp_path.iterdir()) == []
+        assert started.stop() == 0
+        assert "It keeps everything in memory: all is gone when it stops." in started.process.stdout.read()
+
+
+def test_memory_and_a_directory_at_once_are_refused(tmp_path: Path) -> None:
+    status, errors = refusal("--in-memory", "--data-dir", str(tmp_path))
+    assert status == 1
+    assert errors.splitlines()[-1].startswith("warren: data_dir and in_memory are both set")
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -26,6 +26,9 @@ _REFUSED = 1
 def serve(**flags: Any) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
+    Its data is in a directory of its own, which one broker can have at a time; --data-dir is another, and
+    --in-memory none.
+
     Every setting of the file can also be given as WARREN_… in the environment, and as a flag: heartbeat is
     WARREN_HEARTBEAT and --heartbeat, listeners.tcp.default is WARREN_LISTENERS_TCP_DEFAULT and
     --listeners-tcp default=5672. A flag wins over the environment, and the environment over the file.
@@ -57,8 +60,14 @@ def _welcome(config: Config, node: Node) -> None:
     host = "127.0.0.1" if where.host in ("0.0.0.0", "::") else where.host
     is_guest = not config.is_set(settings.DEFAULT_USER) and "guest" in node.broker.metadata.users.by_name
     who = "guest:guest" if is_guest and not config.is_set(settings.DEFAULT_PASSWORD) else "USER:PASSWORD"
-    click.echo(f"Warren listens for AMQP on {where.host}, port {where.port}; Ctrl-C stops it. Try:")
-    click.echo(f"    {command_name(sys.argv[0])} perf throughput --uri amqp://{who}@{host}:{where.port}/%2f")
+    command = command_name(sys.argv[0])
+    click.echo(f"Warren listens for AMQP on {where.host}, port {where.port}; Ctrl-C stops it.")
+    if node.data_directory:
+        click.echo(f"Its data is in {node.data_directory}.")
+    else:
+        click.echo("It keeps everything in memory: all is gone when it stops.")
+    click.echo(f"The command for whatever it can do is {command}; {command} --help lists it. Try:")
+    click.echo(f"    {command} perf throughput --uri amqp://{who}@{host}:{where.port}/%2f")
 
 
 def check_build(environment: Mapping[str, str], module: str) -> None:

@@ -44,7 +44,11 @@ def with_settings(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command all of these flags; `entries` makes settings of what it is given."""
     options = [
         click.option("--config", metavar="FILE", help="A rabbitmq.conf or a TOML file, or a folder of them."),
-        click.option("--data-dir", metavar="DIR", help="Where what survives a restart is kept."),
+        click.option(
+            "--data-dir", metavar="DIR",
+            help="Where what survives a restart is kept. "
+            "[default: $XDG_DATA_HOME/warren, /var/lib/warren (root), ~/.local/share/warren]",
+        ),
         click.option("--host", metavar="HOST", help="Listen on this address only. [default: everywhere]"),
         click.option(
             "--port", metavar="PORT", type=_PORT, help="For AMQP; 0 takes a free one. [default: 5672]"
@@ -118,7 +122,7 @@ def _option(setting: AnySetting) -> Callable[[Any], Any]:
         # Alone it is true.
         more = {"metavar": "[true|false]", "is_flag": False, "flag_value": "true"}
     return click.option(
-        _flag(setting), _parameter(setting), help=_help(setting), hidden=True,
+        _flag(setting), _parameter(setting), help=_help(setting), hidden=setting is not settings.IN_MEMORY,
         shell_complete=_completion(setting), **more,
     )  # fmt: skip
 

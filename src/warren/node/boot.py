@@ -31,6 +31,7 @@ from warren.node.broker import Broker
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
 from warren.node.controls import NodeControls
+from warren.node.data_directory import chosen_directory
 from warren.node.journaling import Journaling
 from warren.node.logging import Log
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
@@ -84,7 +85,7 @@ async def _serve(config: Config, on_ready: Callable[["Node"], None], log: Log) -
     try:
         await node.start()
         manager.ready(_addresses(node))
-        logger.info("ready: %s", _addresses(node))
+        logger.info("ready: %s; %s", _addresses(node), _kept(node))
         on_ready(node)
         await stopping.wait()
         logger.info("stopping")
@@ -104,6 +105,10 @@ def _reload(node: "Node", manager: ServiceManager) -> None:
 
 def _addresses(node: "Node") -> str:
     return ", ".join(map(str, node.listeners))
+
+
+def _kept(node: "Node") -> str:
+    return f"data in {node.data_directory}" if node.data_directory else "in memory only"
 
 
 class Node:
@@ -165,9 +170,16 @@ class Node:
         """Where it listens, for people and for programs that started it on port 0."""
         return self._managed.listeners
 
+    @property
+    def data_directory(self) -> str:
+        """Where its data is; empty: in memory only."""
+        return self._managed.data_directory
+
     async def start(self) -> None:
         """Everything, in order; BootRefused says what is in the way."""
         logger.info("Warren %s on Python %s", __version__, platform.python_version())
+        if self._folder is None:
+            logger.warning("in memory only: queues, messages and users are gone when this node stops")
         self.broker.populate()
         if self._config.get(settings.LOG_EXCHANGE):
             self._log.publish(self.broker.log_exchange(), self._config)
@@ -295,9 +307,9 @@ async def _listen(starting: Awaitable[None], host: str, port: int) -> None:
 
 
 def _folder(config: Config) -> Folder | None:
-    name = config.get(settings.DATA_DIRECTORY)
+    directory = chosen_directory(config, os.environ, os.getuid())
     try:
-        return Folder(name) if name else None
+        return Folder(str(directory)) if directory is not None else None
     except FolderRefused as error:
         raise BootRefused(str(error)) from error
 

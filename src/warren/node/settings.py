@@ -91,7 +91,12 @@ STREAM_HOST = Setting(
 STREAM_PORT = Setting("stream.advertised_port", 0, integer(0, 65_535), "the same")
 STREAM_TLS_HOST = Setting("stream.advertised_tls_host", "", text, "the same of those that came with TLS")
 STREAM_TLS_PORT = Setting("stream.advertised_tls_port", 0, integer(0, 65_535), "the same")
-DATA_DIRECTORY = Setting("data_dir", "", text, "what survives a restart; none without it")
+DATA_DIRECTORY = Setting(
+    "data_dir", "", text,
+    "where what survives a restart is kept; without it `$XDG_DATA_HOME/warren`, `/var/lib/warren` for root, "
+    "`~/.local/share/warren` for others",
+)  # fmt: skip
+IN_MEMORY = Setting("in_memory", False, boolean, "keep nothing on the disk: all is gone when the node stops")
 SKIP_DAMAGE = Setting(
     "metadata.skip_damage", False, boolean, "start without the queues, users … that cannot be read any more"
 )

@@ -195,12 +195,16 @@ def _summary(overview: Row, nodes: list[Row]) -> Row:
         "compatible with": f"RabbitMQ {overview.get('rabbitmq_version')}",
         "cluster": overview.get("cluster_name"),
     }
+    if overview.get("in_memory"):
+        facts["data"] = "in memory only: all is gone when the broker stops"
     for node in nodes:
         alarms = [name for name in ("mem_alarm", "disk_free_alarm") if node.get(name)]
         facts["node " + str(node.get("name"))] = "running" if node.get("running") else "not running"
         facts["  up for"] = f"{node.get('uptime', 0) // 1000} s"
         facts["  memory"] = f"{_mib(node, 'mem_used')} of {_mib(node, 'mem_limit')}"
-        facts["  disk free"] = f"{_mib(node, 'disk_free')}, {_mib(node, 'disk_free_limit')} needed"
+        if node.get("db_dir"):
+            facts["  data"] = node["db_dir"]
+            facts["  disk free"] = f"{_mib(node, 'disk_free')}, {_mib(node, 'disk_free_limit')} needed"
         facts["  files"] = f"{node.get('fd_used')} of {node.get('fd_total')}"
         facts["  alarms"] = ", ".join(alarms) or "none"
     facts |= dict(overview.get("object_totals") or {})

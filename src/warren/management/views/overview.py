@@ -38,6 +38,7 @@ class OverviewShape(TypedDict, total=False):
     erlang_full_version: str
     erlang_version: str
     exchange_types: list[Table]
+    in_memory: bool
     listeners: list[Table]
     management_version: str
     message_stats: StatsShape
@@ -69,6 +70,8 @@ def overview_facts(node: Managed, user: User, asked: Asked) -> Facts:
         "release_series_support_status": "supported",
         "disable_stats": False,
         "enable_queue_totals": False,
+        # Ours: nothing survives a stop, whatever is declared durable.
+        "in_memory": not node.data_directory,
     }
     if not is_monitor(user):
         return facts | _part(node, user, asked)
