@@ -103,7 +103,7 @@ class Server:
         self.log = world.log
         # Why publishers are held up now, as connection.blocked says it; empty when they are not.
         self.blocked_reason = ""
-        self.held = HeldTotal()
+        self.held = HeldTotal(world.later)
         # The open connections, in the order in which they came.
         self.connections: dict[Connection, None] = {}
         # And those of other protocols.

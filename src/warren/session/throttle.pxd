@@ -4,7 +4,11 @@ from warren.flow.credit cimport Credit
 from warren.session.outbox cimport Outbox
 
 cdef class HeldTotal:
+    cdef object _later
+    cdef dict _paused
     cdef readonly Py_ssize_t size
+
+    cpdef release(self, Py_ssize_t size)
 
 cdef class Throttle:
     cdef Outbox _outbox

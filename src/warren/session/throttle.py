@@ -12,14 +12,36 @@ from warren.limits import FLOW_SHOWN_MS, HELD_FRAMES_SIZE_MAX, HELD_FRAMES_TOTAL
 from warren.session.outbox import Outbox
 from warren.wire.methods import ConnectionBlocked, ConnectionUnblocked
 
+# Less than this must be held before those are read who were not: else each frame that goes on wakes them all.
+_TOTAL_RESUMED = HELD_FRAMES_TOTAL_SIZE_MAX // 8 * 7
+
 
 class HeldTotal:
-    """The frames that all connections of a broker hold."""
+    """The frames that all connections of a broker hold, and the connections that are not read for that."""
 
-    __slots__ = ("size",)
+    __slots__ = ("_later", "_paused", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, later: Callable[[Callable[[int], None]], None]) -> None:
+        # Has an action called with the time (ms) in a turn of its own.
+        self._later = later
+        self._paused: dict[Throttle, None] = {}
         self.size = 0
+
+    def wait(self, throttle: "Throttle") -> None:
+        """Have `throttle` go on when much less is held, whoever held it."""
+        self._paused[throttle] = None
+
+    def release(self, size: int) -> None:
+        """`size` octets of frames wait no longer."""
+        self.size -= size
+        if self._paused and self.size <= _TOTAL_RESUMED:
+            paused, self._paused = self._paused, {}
+            for throttle in paused:
+                self._later(throttle.go_on)
+
+    def forget(self, throttle: "Throttle") -> None:
+        """`throttle` is closed."""
+        self._paused.pop(throttle, None)
 
 
 class Throttle:
@@ -55,6 +77,7 @@ class Throttle:
 
     def close(self) -> None:
         """The connection is closed: it waits for nothing."""
+        self._total.forget(self)
         self._go_on = _nothing
 
     def hold_publisher(self, now: int) -> None:
@@ -93,14 +116,19 @@ class Throttle:
     def released(self, size: int) -> None:
         """`size` octets of frames wait no longer."""
         self.held_size -= size
-        self._total.size -= size
+        self._total.release(size)
 
     @property
     def is_reading_paused(self) -> bool:
-        """True if no more may be read from this client."""
-        return self.held_size >= HELD_FRAMES_SIZE_MAX or (
-            self.held_size > 0 and self._total.size >= HELD_FRAMES_TOTAL_SIZE_MAX
-        )
+        """True if no more may be read from this client; it is told when it may, once it has asked."""
+        if self.held_size > 0 and self._total.size >= HELD_FRAMES_TOTAL_SIZE_MAX:
+            self._total.wait(self)
+            return True
+        return self.held_size >= HELD_FRAMES_SIZE_MAX
+
+    def go_on(self, now: int) -> None:
+        """The connection looks again at what it holds, and at whether it may be read."""
+        self._go_on(now)
 
     def _go_on_waiting(self, now: int) -> None:
         """It stands in the line no more."""

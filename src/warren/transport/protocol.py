@@ -237,7 +237,12 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         """Write what the connection has to say."""
         self._is_marked = False
         client, transport = self._client, self._transport
-        if client is None or transport is None or self._is_paused or self._is_closing:
+        if client is None or transport is None or self._is_closing:
+            return
+        if self._is_paused:
+            # One that reads only when it has written must be able to write.
+            if client.changes != self._seen:
+                self._look(client)
             return
         try:
             chunks = client.take_output()

@@ -98,9 +98,9 @@ class StreamConnection:
     def _is_held(self) -> bool:
         """Whether a publisher has to wait."""
         working = self.working
-        if working is None or not len(working.publishers):
+        if working is None or self.state is not State.OPEN or not len(working.publishers):
             return False
-        if self._is_alarmed or working.publishers.unconfirmed >= limits.STREAM_UNCONFIRMED_MAX:
+        if self._is_alarmed or working.publishers.is_full:
             return True
         credit = working.domain.credit
         if not credit.is_spent:
@@ -148,8 +148,6 @@ class StreamConnection:
         if self.outbox.is_holding_back():
             for held in self.outbox.take_held_back():
                 held.resume()  # type: ignore[attr-defined]
-        if self._is_held_no_more():
-            self._resume_later()
 
     def deadline(self) -> int | None:
         """When `expire` wants to be called (ms); None when it need not be."""
@@ -189,6 +187,8 @@ class StreamConnection:
         self._leave()
         self.state = State.CLOSING
         self._closing_deadline = self._now + limits.CLOSING_MS
+        # What was held up is passed over now, up to the client's own close.
+        self._resume_later()
         self.changes += 1
 
     @property
@@ -330,7 +330,7 @@ class StreamConnection:
         if domain is None:
             self._finish()
             return
-        self.working = Working(self._hall, domain, greeting, self.outbox)
+        self.working = Working(self._hall, domain, greeting, self.outbox, resume=self._resume_later)
         # As RabbitMQ, which looks at no size: a client sends a message that is larger as one frame.
         self._reader.size_max = max(greeting.frame_size_max, limits.STREAM_FRAME_TAKEN_MAX)
         self._heartbeat = Heartbeat(greeting.heartbeat_s, self._now)
@@ -362,9 +362,6 @@ class StreamConnection:
             self._hall.server.report(f"missed heartbeats from stream connection {self.peer.name}")
             self._finish()
 
-    def _is_held_no_more(self) -> bool:
-        return self._errand is None and self._reader.has_more and not self._is_held
-
     def _go_on_waiting(self, now: int) -> None:
         """The disk takes more again."""
         self._is_waiting_for_disk = False
@@ -374,9 +371,13 @@ class StreamConnection:
         self._hall.server.later(self._resume)
 
     def _resume(self, now: int) -> None:
-        """What was held goes on, as far as it may."""
+        """What was held goes on, as far as it may.
+
+        Whether anything was held is not asked: reading stopped as well, and begins again when the transport
+        is woken, which happens in every state.
+        """
         self._now = now
-        if self.state is State.OPEN and self._errand is None and not self.has_more:
+        if self.state is not State.FINISHED and self._errand is None and not self.has_more:
             self.go_on(now)
         self.changes += 1
         self._wake.output_ready()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from warren import limits
 from warren.limits import STREAM_FILTER_SIZE_MAX, STREAM_REFERENCE_SIZE_MAX
 from warren.model.message import (
     ADDRESSED,
@@ -29,9 +30,13 @@ from warren.wire.streams.publishing import Batch, Publication
 class Publishers:
     """The publishers of one connection."""
 
-    __slots__ = ("_converter", "_outbox", "_publishers", "_totals", "_vhost", "unconfirmed")
+    __slots__ = ("_converter", "_outbox", "_publishers", "_resume", "_totals", "_vhost", "unconfirmed")
 
-    def __init__(self, vhost: VirtualHost, outbox: Outbox, totals: StreamCounts) -> None:
+    def __init__(
+        self, vhost: VirtualHost, outbox: Outbox, totals: StreamCounts, resume: Callable[[], None]
+    ) -> None:
+        """`resume` is called when `is_full` is true no more, or nobody publishes any more."""
+        self._resume = resume
         self._totals = totals
         self._vhost = vhost
         self._outbox = outbox
@@ -42,6 +47,11 @@ class Publishers:
 
     def __len__(self) -> int:
         return len(self._publishers)
+
+    @property
+    def is_full(self) -> bool:
+        """True while too many messages have no answer yet."""
+        return self.unconfirmed >= limits.STREAM_UNCONFIRMED_MAX
 
     def __iter__(self) -> "Iterator[Publisher]":
         return iter(list(self._publishers.values()))
@@ -62,12 +72,21 @@ class Publishers:
 
     def delete(self, number: int) -> Code:
         """Forget a publisher."""
-        return Code.OK if self._publishers.pop(number, None) else Code.PUBLISHER_DOES_NOT_EXIST
+        if self._publishers.pop(number, None) is None:
+            return Code.PUBLISHER_DOES_NOT_EXIST
+        self._resume_if_none()
+        return Code.OK
 
     def forget(self, is_over: Callable[[StreamQueue], bool]) -> set[str]:
         """Forget the publishers of streams for which it `is_over`; answers the names of these."""
         gone = {number for number, one in self._publishers.items() if is_over(one.stream)}
-        return {self._publishers.pop(number).stream.name for number in gone}
+        names = {self._publishers.pop(number).stream.name for number in gone}
+        self._resume_if_none()
+        return names
+
+    def close(self) -> None:
+        """The connection is gone: nothing is resumed any more."""
+        self._resume = _nothing
 
     def publish(self, publication: Publication) -> None:
         """Keep what was published."""
@@ -118,7 +137,18 @@ class Publishers:
         return message
 
     def _settled(self, count: int) -> None:
+        was_full = self.is_full
         self.unconfirmed -= count
+        if was_full and not self.is_full:
+            self._resume()
+
+    def _resume_if_none(self) -> None:
+        if not self._publishers:
+            self._resume()
+
+
+def _nothing() -> None:
+    """After the connection is closed."""
 
 
 class Publisher:

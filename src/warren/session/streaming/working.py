@@ -36,7 +36,16 @@ class Working:
         "_watched", "domain", "expires_at", "owner", "publishers", "subscriptions", "user",
     )  # fmt: skip
 
-    def __init__(self, hall: Hall, domain: Domain, greeting: Greeting, outbox: Outbox) -> None:
+    def __init__(
+        self,
+        hall: Hall,
+        domain: Domain,
+        greeting: Greeting,
+        outbox: Outbox,
+        *,
+        resume: Callable[[], None],
+    ) -> None:
+        """`resume` is called when its publishers may be read again; see `Publishers`."""
         account = greeting.account
         assert account is not None
         self._hall = hall
@@ -51,7 +60,7 @@ class Working:
         self._managing = Managing(domain, Requester(self._authorizer, self.owner))
         self._greeting = greeting
         self._place = hall.settings.place(greeting.peer)
-        self.publishers = Publishers(domain.vhost, outbox, hall.counts)
+        self.publishers = Publishers(domain.vhost, outbox, hall.counts, resume)
         self.subscriptions = Subscriptions(hall, outbox, self.owner.serial)
         # The streams that it publishes to or subscribes to: it hears of it when one is gone.
         self._watched: dict[StreamQueue, None] = {}
@@ -102,6 +111,7 @@ class Working:
 
     def close(self) -> None:
         """The connection is gone."""
+        self.publishers.close()
         self.subscriptions.close()
         for stream in self._watched:
             stream.unwatch(self._look)

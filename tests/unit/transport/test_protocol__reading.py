@@ -1,0 +1,252 @@
+"""Whoever is not read for a reason is read again when that is gone, whatever else waits there."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from itertools import product
+from typing import Any, cast
+
+import pytest
+from tests.unit.session.client import Broker, Client, call, publication
+from tests.unit.session.streaming.client import Node, StreamClient, data
+
+from warren import limits
+from warren.runtime.clock import Clock
+from warren.session import throttle
+from warren.transport.protocol import AmqpProtocol, Doorman, Turn
+from warren.transport.protocol import Client as Connected
+from warren.wire import methods
+from warren.wire.streams import commands
+from warren.wire.streams.codes import Code
+from warren.wire.streams.frames import framed
+from warren.wire.streams.publishing import Publication, encode_publish
+
+HELD = ("nothing behind", "a frame behind")
+OUTPUT = ("it reads", "it does not read")
+
+
+class Socket(asyncio.Transport):
+    """What the loop would do to a socket."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_read = True
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        self.is_read = False
+
+    def resume_reading(self) -> None:
+        self.is_read = True
+
+    def write(self, data: object) -> None:
+        pass
+
+    def writelines(self, list_of_data: object) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+class Entry(Doorman):
+    """Lets one connection in, which exists already."""
+
+    def __init__(self, connection: Connected) -> None:
+        self.connection = connection
+
+    def admit(self, protocol: AmqpProtocol, transport: asyncio.Transport) -> Connected:
+        return self.connection
+
+    def opened(self, protocol: AmqpProtocol) -> None:
+        pass
+
+    def dismiss(self, protocol: AmqpProtocol) -> None:
+        pass
+
+
+class Read:
+    """A connection below the waterline at a socket, as the loop has it."""
+
+    def __init__(self, broker: Broker, client: Client | StreamClient) -> None:
+        self.broker = broker
+        self.socket = Socket()
+        connection = cast(Connected, client.connection)
+        self.protocol = AmqpProtocol(Entry(connection), Turn(asyncio.get_running_loop(), Clock()))
+        self.protocol.connection_made(self.socket)
+        # Whoever has something to say wakes this socket.
+        client.wake.output_ready = self.protocol.output_ready  # type: ignore[method-assign]
+        client.wake.output_full = self.protocol.output_full  # type: ignore[method-assign]
+
+    def say(self, octets: bytes) -> None:
+        """They come, in as many reads as they need."""
+        while octets:
+            buffer = self.protocol.get_buffer(0)
+            size = min(len(buffer), len(octets))
+            buffer[:size] = octets[:size]
+            octets = octets[size:]
+            self.protocol.buffer_updated(size)
+
+    async def settle(self) -> None:
+        """All turns that anybody asked for."""
+        for _ in range(20):
+            while self.broker.turns:
+                self.broker.turn()
+            await asyncio.sleep(0)
+
+
+def published(*sequences: int) -> bytes:
+    """One frame with a message for each."""
+    return framed(encode_publish(Publication(1, [(each, data(b"x")) for each in sequences])))
+
+
+def drive(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+def alarm(node: Node) -> Callable[[], None]:
+    node.block("memory")
+    return lambda: node.block("")
+
+
+def disk(node: Node) -> Callable[[], None]:
+    node.domain.credit.spend()
+    return node.domain.credit.renew
+
+
+def confirms(node: Node) -> Callable[[], None]:
+    return node.write
+
+
+def deletion(node: Node) -> Callable[[], None]:
+    """No confirm comes, and nobody publishes any more."""
+    other = StreamClient(node)
+    other.open()
+    return lambda: (other.ask(commands.Delete("s")), None)[1]
+
+
+def answer(node: Node) -> Callable[[], None]:
+    node.proposals.is_slow = True
+    return node.proposals.arrive
+
+
+@pytest.mark.parametrize(
+    ("reason", "held", "output"), list(product((alarm, disk, confirms, deletion, answer), HELD, OUTPUT))
+)
+def test_a_stream_client_is_read_again(
+    reason: Callable[[Node], Callable[[], None]], held: str, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "STREAM_UNCONFIRMED_MAX", 3 if reason in (confirms, deletion) else 1_000)
+
+    async def work() -> None:
+        node = Node()
+        client = node.stream()
+        client.ask(commands.DeclarePublisher(1, "", "s"))
+        read = Read(node, client)
+        if output == "it does not read":
+            read.protocol.pause_writing()
+        end = reason(node)
+        octets = published(1, 2, 3, 4)
+        if reason is answer:
+            octets = commands.Create("t", {}).encode(1)
+        if held == "a frame behind":
+            octets += published(5)
+        read.say(octets)
+        await read.settle()
+        assert not read.socket.is_read
+        end()
+        await read.settle()
+        node.write()
+        await read.settle()
+        assert read.socket.is_read
+        assert not client.connection.has_more
+
+    drive(work())
+
+
+@pytest.mark.parametrize("output", OUTPUT)
+def test_a_stream_client_that_is_closed_while_it_is_held_up_may_say_that_it_heard(output: str) -> None:
+    async def work() -> None:
+        node = Node()
+        client = node.stream()
+        client.ask(commands.DeclarePublisher(1, "", "s"))
+        read = Read(node, client)
+        node.block("memory")
+        if output == "it does not read":
+            read.protocol.pause_writing()
+        read.say(published(1))
+        await read.settle()
+        assert not read.socket.is_read
+        client.connection.close(Code.AUTHENTICATION_FAILURE, "the token has expired")
+        await read.settle()
+        assert read.socket.is_read
+
+    drive(work())
+
+
+def amqp_alarm(broker: Broker) -> Callable[[], None]:
+    broker.block("memory")
+    return lambda: broker.block("")
+
+
+def amqp_disk(broker: Broker) -> Callable[[], None]:
+    broker.domain.credit.spend()
+    return broker.domain.credit.renew
+
+
+def amqp_answer(broker: Broker) -> Callable[[], None]:
+    broker.proposals.is_slow = True
+    return broker.proposals.arrive
+
+
+@pytest.mark.parametrize(("reason", "output"), list(product((amqp_alarm, amqp_disk, amqp_answer), OUTPUT)))
+def test_a_client_is_read_again(reason: Callable[[Broker], Callable[[], None]], output: str) -> None:
+    async def work() -> None:
+        broker = Broker()
+        client = broker.client()
+        client.ask(methods.QueueDeclare(queue="q"))
+        read = Read(broker, client)
+        if output == "it does not read":
+            read.protocol.pause_writing()
+        end = reason(broker)
+        body = b"x" * (client.connection.outbox.frame_size_max - 8)
+        if reason is amqp_answer:
+            read.say(call(methods.QueueDeclare(queue="slow", durable=True)))
+        for _ in range(limits.HELD_FRAMES_SIZE_MAX // len(body) + 1):
+            read.say(publication("nowhere", body))
+        await read.settle()
+        assert not read.socket.is_read
+        end()
+        await read.settle()
+        assert read.socket.is_read
+        assert client.connection.throttle.held_size == 0
+
+    drive(work())
+
+
+@pytest.mark.parametrize("output", OUTPUT)
+def test_a_client_is_read_again_when_another_holds_less(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its acknowledgements may be what would end the alarm."""
+    monkeypatch.setattr(throttle, "HELD_FRAMES_TOTAL_SIZE_MAX", 10_000)
+    monkeypatch.setattr(throttle, "_TOTAL_RESUMED", 8_000)
+
+    async def work() -> None:
+        broker = Broker()
+        clients = [broker.client(), broker.client()]
+        clients[0].ask(methods.QueueDeclare(queue="q"))
+        broker.block("memory")
+        large, small = [Read(broker, client) for client in clients]
+        large.say(publication("q", b"x" * 4_000) * 3)
+        await large.settle()
+        small.say(publication("q", b"x"))
+        if output == "it does not read":
+            small.protocol.pause_writing()
+        await small.settle()
+        assert not small.socket.is_read
+        clients[0].connection.lost(0)
+        await small.settle()
+        assert small.socket.is_read
+        assert clients[1].connection.throttle.held_size
+
+    drive(work())
