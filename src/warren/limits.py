@@ -437,6 +437,8 @@ JOURNAL_AHEAD_SIZE = 65_536
 JOURNAL_CHUNK_SIZE = 16_384
 # Exchanges, queues or bindings that stand in one entry of the state: some 16 KiB of short names.
 JOURNAL_ROWS_MAX = 256
+# How far the log goes is synced so often: a sync of its own behind each change would cost half of the rate.
+JOURNAL_MARK_SYNC_MS = 1_000
 # A disk that failed is tried again so often at most, each time with the whole state.
 JOURNAL_RETRY_MS = 1_000
 

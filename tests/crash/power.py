@@ -142,9 +142,9 @@ def compare(data: Path, told: Told) -> None:
         metadata = Metadata()
         if (data / "metadata").exists():
             with closing(DirectoryDisk(data / "metadata", loop, worker)) as disk:
-                damage = recover(disk, metadata)
-            if damage:
-                raise LostError(f"damage: {damage[0]}")
+                log = recover(disk, metadata)
+            if log.damage or log.loss:
+                raise LostError(f"damage: {(log.damage or [log.loss])[0]}")
         vhost = metadata.vhost("/")
         queues = vhost.topology.queues if vhost else {}
         compare_queues(set(queues), told)

@@ -21,6 +21,9 @@ DEFINITIONS = {
 }
 
 
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+
+
 def killed(started: Broker) -> None:
     os.kill(started.process.pid, signal.SIGKILL)
     started.process.wait()
@@ -153,6 +156,51 @@ def test_a_damaged_file_is_named_and_skipped_only_if_that_is_wished(tmp_path: Pa
     assert str(data / "metadata") in errors.splitlines()[-1]
     with broker("--data-dir", str(data), WARREN_METADATA_SKIP_DAMAGE="true") as started:
         assert any("a record is damaged" in line for line in started.lines)
+
+
+def test_a_file_that_is_cut_off_is_named_and_nothing_is_changed_until_it_is_back(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    definitions = tmp_path / "definitions.json"
+    definitions.write_text(json.dumps(DEFINITIONS))
+    queues = [f"q{number}" for number in range(5)]
+    with broker("--data-dir", str(data), WARREN_LOAD_DEFINITIONS=str(definitions)) as started:
+        channel = connect(started.port, "u", "p", "v").channel()
+        channel.confirm_delivery()
+        channel.queue_declare("stream", durable=True, arguments={"x-queue-type": "stream"})
+        for queue in queues:
+            channel.queue_declare(queue, durable=True)
+        for number in range(500):
+            channel.basic_publish("", queues[number % 5], b"%d" % number, PERSISTENT)
+        for number in range(50):
+            channel.basic_publish("", "stream", b"%d" % number, PERSISTENT)
+        killed(started)
+    file = data / "metadata" / "metadata"
+    whole = file.read_bytes()
+    end = len(whole.rstrip(b"\0"))
+    before = contents(data / "vhosts")
+    for at in (0, 300, end // 2, end - 1, None):
+        if at is None:
+            file.unlink()
+        else:
+            file.write_bytes(whole[:at])
+        status, errors = refusal("--data-dir", str(data))
+        assert status == 1
+        line = errors.splitlines()[-1]
+        assert f"warren: metadata in '{data}/metadata': metadata, octet " in line
+        assert f"warren metadata recover {data}" in line
+        assert contents(data / "vhosts") == before
+    file.write_bytes(whole)
+    with broker("--data-dir", str(data)) as started:
+        channel = connect(started.port, "u", "p", "v").channel()
+        for queue in queues:
+            assert channel.queue_declare(queue, passive=True).method.message_count == 100
+        channel.basic_qos(prefetch_count=100)
+        read = channel.consume("stream", arguments={"x-stream-offset": "first"}, inactivity_timeout=30)
+        assert [next(read)[2] for _ in range(50)] == [b"%d" % number for number in range(50)]
+
+
+def contents(path: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
 
 
 def _limit_files(process: int, size: int) -> None:

@@ -124,7 +124,8 @@ class Simulation:
         self.metadata = Recorded(self.history)
         found: list[tuple[Command, int]] = []
         self.metadata.history = found
-        assert recover(self.disk, self.metadata) == []
+        recovered = recover(self.disk, self.metadata)
+        assert (recovered.damage, recovered.loss) == ([], None)
         self.metadata.history = self.history
         world = JournalWorld(
             now=lambda: self.now,
@@ -132,7 +133,7 @@ class Simulation:
             make_answer=self.make_answer,
             report=self.failures.append,
         )
-        self.journal = Journal(self.metadata, self.disk, world)
+        self.journal = Journal(self.metadata, self.disk, world, recovered)
 
     def make_answer(self) -> Answer:
         assert self.proposing is not None
@@ -151,6 +152,7 @@ class Simulation:
 
     def wait(self) -> None:
         self.now += 2_000
+        self.journal.tend()
 
     def fail(self) -> None:
         if self.chance.random() < 0.2:
@@ -181,7 +183,10 @@ class Simulation:
             self.settle()
         self.forget_doubts()
         self.disk.fault = None
-        self.disk.lose_power()
+        if self.chance.random() < 0.4:
+            self.disk.die()
+        else:
+            self.disk.lose_power()
         waiting = self.doubtful + self.proposals
         last = self.metadata.index
         self.open()
@@ -398,7 +403,7 @@ def test_damage_is_reported_with_its_place_and_the_rest_is_kept() -> None:
     octets = bytes(simulation.disk.files["metadata"].current)
     simulation.disk.flip_bit("metadata", octets.index(b"DeclareQueue"))
     metadata = Metadata()
-    damage = recover(simulation.disk, metadata)
+    damage = recover(simulation.disk, metadata).damage
     at = octets.index(b"DeclareQueue") - 14
     assert [str(error) for error in damage] == [f"metadata, octet {at}: a record is damaged"]
     assert list(metadata.vhosts.by_name) == ["v", "w"]

@@ -3,6 +3,7 @@
     propose ─▶ next ─ job ─▶ flying ─ synced ─▶ applied in order ─▶ answered
        └─ depends on one of these: held, until that is answered
 
+Behind each sync it is written beside the log how far that goes (high_water_mark), without a sync of its own.
 There is one job at a time; what comes meanwhile shares the next one and its sync. What leaves nothing that
 survives a restart is applied at once, unless its outcome and that of a waiting command depend on each other.
 
@@ -19,10 +20,12 @@ from typing import Protocol
 
 from warren.errors import AmqpError, InternalError, ResourceError
 from warren.journal.codec import encode_entry
+from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMark, MarkFile
 from warren.journal.page import NAME, SALT_SIZE, UNFINISHED_NAME, encode_batch
+from warren.journal.recovery import RecoveredLog
 from warren.journal.state import State
 from warren.journal.survival import Claims, Concern, concern, survivors
-from warren.limits import JOURNAL_AHEAD_SIZE, JOURNAL_LOG_SIZE_MIN, JOURNAL_RETRY_MS
+from warren.limits import JOURNAL_AHEAD_SIZE, JOURNAL_LOG_SIZE_MIN, JOURNAL_MARK_SYNC_MS, JOURNAL_RETRY_MS
 from warren.metadata.commands import INTERNAL_USER, Command, Meta, Reply
 from warren.metadata.machine import Metadata
 from warren.store.disk import Create, Disk, Rename, Step, Sync, SyncDirectory, Write
@@ -59,12 +62,17 @@ class Journal:
     """The log of the metadata on one disk."""
 
     __slots__ = (
-        "_ahead", "_claims", "_disk", "_end", "_failure", "_flying", "_held", "_index", "_is_busy",
-        "_is_marked", "_metadata", "_next", "_on_closed", "_retry_at", "_seed", "_state_size", "_world",
+        "_ahead", "_claims", "_disk", "_end", "_failure", "_flying", "_generation", "_held", "_index",
+        "_is_busy", "_is_mark_syncing", "_is_marked", "_log_id", "_mark", "_metadata", "_next", "_on_closed",
+        "_retry_at", "_seed", "_state_size", "_synced_at", "_world",
     )  # fmt: skip
 
-    def __init__(self, metadata: Metadata, disk: Disk, world: JournalWorld) -> None:
-        """A journal for what `metadata` becomes from `begin` on."""
+    def __init__(
+        self, metadata: Metadata, disk: Disk, world: JournalWorld, found: RecoveredLog | None = None
+    ) -> None:
+        """A journal for what `metadata` becomes from `begin` on, in the place of what was `found`."""
+        found = found or RecoveredLog(mark=MarkFile(None))
+        known = found.mark.found
         self._metadata = metadata
         self._disk = disk
         self._world = world
@@ -75,6 +83,13 @@ class Journal:
         self._ahead = 0
         self._state_size = 0
         self._seed = 0
+        # The id of the log, the last generation of its file, and the file that says how far it was synced.
+        self._log_id = found.log_id or (known.log_id if known else world.random_octets(LOG_ID_SIZE))
+        self._generation = max(found.generation, known.generation if known else 0)
+        self._mark = found.mark
+        # When that was synced last.
+        self._synced_at = 0
+        self._is_mark_syncing = False
         self._is_busy = False
         # True if the file says that all of it was synced.
         self._is_marked = True
@@ -91,7 +106,7 @@ class Journal:
         """Write all that exists, now; a failure is reported, and tried again when something is proposed."""
         state = self._noted_state()
         try:
-            self._disk.perform(_rewrite(state))
+            self._disk.perform(self._rewrite(state))
         except OSError as error:
             self._fail(error)
         else:
@@ -117,6 +132,10 @@ class Journal:
     def close(self, on_closed: Callable[[], None]) -> None:
         """Call `on_closed` when nothing waits for the disk any more."""
         self._on_closed = on_closed
+        self._go_on()
+
+    def tend(self) -> None:
+        """Have the disk keep how far the log was synced, if nothing else does: ask for it every second."""
         self._go_on()
 
     def _admit(self, waiting: "_Waiting") -> bool:
@@ -146,7 +165,7 @@ class Journal:
         if self._next and (self._failure is not None or self._is_too_long()):
             self._is_busy = True
             state = self._noted_state()
-            self._disk.submit(_rewrite(state), lambda error: self._rewritten(state, error))
+            self._disk.submit(self._rewrite(state), lambda error: self._rewritten(state, error))
         elif self._next:
             self._is_busy = True
             self._flying, self._next = self._next, []
@@ -154,6 +173,9 @@ class Journal:
         elif not self._is_marked and self._on_closed is not None and self._failure is None:
             self._is_busy = True
             self._disk.submit(self._batch(), self._written)
+        elif self._mark.is_dirty and self._is_mark_due() and self._failure is None:
+            self._is_busy = True
+            self._disk.submit(self._sync_mark(), self._written)
         elif self._on_closed is not None:
             on_closed, self._on_closed = self._on_closed, None
             on_closed()
@@ -169,14 +191,45 @@ class Journal:
         if self._end > self._ahead:
             chunks.append(bytes(JOURNAL_AHEAD_SIZE))
             self._ahead = self._end + JOURNAL_AHEAD_SIZE
-        return [Write(NAME, start, chunks), Sync(NAME)]
+        index = self._flying[-1].index if self._flying else self._index
+        mark = HighWaterMark(log_id=self._log_id, generation=self._generation, end=self._end, index=index)
+        steps: list[Step] = [Write(NAME, start, chunks), Sync(NAME), self._mark.write(lambda: mark)]
+        return steps + self._sync_mark() if self._is_mark_due() else steps
+
+    def _is_mark_due(self) -> bool:
+        """True if the mark is to be synced: not with each batch, which would wait for two syncs then."""
+        return self._on_closed is not None or self._world.now() - self._synced_at >= JOURNAL_MARK_SYNC_MS
+
+    def _sync_mark(self) -> list[Step]:
+        self._synced_at = self._world.now()
+        self._is_mark_syncing = True
+        return [self._mark.sync()]
 
     def _noted_state(self) -> State:
         self._index = max(self._index, self._metadata.index)
-        return State(self._metadata, self._index, self._world.random_octets(SALT_SIZE))
+        self._generation += 1
+        salt = self._world.random_octets(SALT_SIZE)
+        return State(self._metadata, self._index, salt, log_id=self._log_id, generation=self._generation)
+
+    def _rewrite(self, state: State) -> list[Step]:
+        """Put `state` in the place of what there is: a power cut leaves the one or the other."""
+        new = UNFINISHED_NAME
+        return [
+            *self._mark.begin(self._log_id),
+            Create(new, 0),
+            Write(new, 0, state),
+            Sync(new),
+            Rename(new, NAME),
+            SyncDirectory(),
+            # How large the state is, is known when it is written.
+            self._mark.write(state.mark),
+            self._mark.sync(),
+        ]
 
     def _take_over(self, state: State) -> None:
         """What is written from now on goes behind `state`."""
+        self._mark.synced()
+        self._synced_at = self._world.now()
         self._seed = state.seed
         self._is_marked = True
         self._end = self._ahead = self._state_size = state.size
@@ -196,6 +249,9 @@ class Journal:
         self._is_busy = False
         if error is not None:
             self._fail(error)
+        elif self._is_mark_syncing:
+            self._mark.synced()
+        self._is_mark_syncing = False
         flying, self._flying = self._flying, []
         results = [self._tried(waiting) for waiting in flying]
         self._settle()
@@ -262,12 +318,6 @@ class _Waiting:
 
 
 _NO_CONCERN = Concern((), ())
-
-
-def _rewrite(state: State) -> list[Step]:
-    """Put `state` in the place of what there is: a power cut leaves the one or the other."""
-    new = UNFINISHED_NAME
-    return [Create(new, 0), Write(new, 0, state), Sync(new), Rename(new, NAME), SyncDirectory()]
 
 
 def _refusal(error: OSError) -> AmqpError:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from warren.journal.codec import encode_entry
-from warren.journal.page import BATCH, ENTRY, STATE_END, encode_head, seed_of
+from warren.journal.high_water_mark import HighWaterMark
+from warren.journal.page import BATCH, ENTRY, STATE_END, encode_head, encode_origin, seed_of
 from warren.limits import JOURNAL_CHUNK_SIZE, JOURNAL_ROWS_MAX
 from warren.metadata.commands import (
     Command,
@@ -42,9 +43,14 @@ R = TypeVar("R")
 class State:
     """What exists when this is made, as octets; `size` says how many once they were asked for."""
 
-    def __init__(self, metadata: Metadata, index: int, salt: bytes) -> None:
-        self._head = encode_head(salt)
-        self.seed = seed_of(self._head)
+    def __init__(
+        self, metadata: Metadata, index: int, salt: bytes, *, log_id: bytes, generation: int
+    ) -> None:
+        head = encode_head(salt)
+        self.seed = seed_of(head)
+        self._head = head + encode_origin(log_id, generation, self.seed)
+        self._log_id = log_id
+        self.generation = generation
         self._index = index
         self._vhosts = [_Contents.of(vhost) for vhost in metadata.vhosts.by_name.values()]
         self._commands = [command for vhost in metadata.vhosts.by_name.values() for command in _vhost(vhost)]
@@ -54,6 +60,12 @@ class State:
             for name, value in metadata.global_parameters.by_name.items()
         ]
         self.size = 0
+
+    def mark(self) -> HighWaterMark:
+        """What the high-water mark says once all of it is synced."""
+        return HighWaterMark(
+            log_id=self._log_id, generation=self.generation, end=self.size, index=self._index
+        )
 
     def __iter__(self) -> Iterator[bytes]:
         """The octets, the same each time."""

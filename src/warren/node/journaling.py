@@ -2,22 +2,26 @@
 
 import asyncio
 import logging
+import shlex
 from pathlib import Path
 
 from warren.journal.journal import Journal, JournalWorld
-from warren.journal.page import NAME, PageError
-from warren.journal.recovery import recover
+from warren.journal.page import PageError
+from warren.journal.recovery import RecoveredLog, recover
 from warren.metadata.machine import Metadata
 from warren.node.refusal import BootRefused
 from warren.runtime.clock import Clock
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.folder import make_folder
 from warren.runtime.randomness import random_octets
+from warren.runtime.timers import Periodic
 from warren.runtime.worker import Worker
 
 logger = logging.getLogger("warren.journal")
 
 _NAME = "metadata"
+# How often it is looked whether the high-water mark is to be synced.
+_TEND_S = 1.0
 
 
 class Journaling:
@@ -25,6 +29,7 @@ class Journaling:
 
     def __init__(self, data: Path, clock: Clock, *, is_damage_skipped: bool) -> None:
         """Read what is there; BootRefused if that cannot be done, or not without loss."""
+        self._data = data
         self._path = data / _NAME
         loop = asyncio.get_running_loop()
         self._worker = Worker(_NAME)
@@ -32,17 +37,17 @@ class Journaling:
         try:
             make_folder(self._path)
             self._disk = DirectoryDisk(self._path, loop, self._worker)
-            # True if nothing was ever written here.
-            self.is_new = NAME not in self._disk.names()
-            damage = recover(self._disk, self.metadata)
+            found = recover(self._disk, self.metadata)
         except PageError as error:
-            raise BootRefused(f"metadata in {str(self._path)!r}: {error}") from error
+            raise BootRefused(self._refusal(error)) from error
         except OSError as error:
             reason = error.strerror or str(error)
             raise BootRefused(f"cannot read the metadata in {str(self._path)!r}: {reason}") from error
-        self._judge(damage, is_damage_skipped=is_damage_skipped)
+        self._judge(found, is_damage_skipped=is_damage_skipped)
+        # True if nothing was ever written here.
+        self.is_new = not found.is_there
         # True if something that existed may be missing.
-        self.is_damaged = bool(damage)
+        self.is_damaged = bool(found.damage or found.loss)
         self.journal = Journal(
             self.metadata,
             self._disk,
@@ -52,24 +57,37 @@ class Journaling:
                 make_answer=loop.create_future,
                 report=self._report,
             ),
+            found,
         )
+        self._tending = Periodic(loop, _TEND_S, self.journal.tend)
 
     async def close(self) -> None:
         """Have everything on the disk, and let go of it."""
+        self._tending.stop()
         ended = asyncio.get_running_loop().create_future()
         self.journal.close(lambda: ended.set_result(None))
         await ended
         self._worker.close()
         self._disk.close()
 
-    def _judge(self, damage: list[PageError], *, is_damage_skipped: bool) -> None:
-        for error in damage:
+    def _judge(self, found: RecoveredLog, *, is_damage_skipped: bool) -> None:
+        """BootRefused if something is missing, unless an operator has said that it may be."""
+        loss = found.loss
+        for error in [*found.damage, *([loss] if loss is not None else [])]:
             logger.error("metadata in %r: %s", str(self._path), error)
-        if damage and not is_damage_skipped:
-            raise BootRefused(
-                f"metadata in {str(self._path)!r}: {damage[0]}, and {len(damage) - 1} more; "
-                "metadata.skip_damage = true starts without what cannot be read"
-            )
+        is_meant = is_damage_skipped and (loss is None or loss.is_end)
+        if found.damage and not is_meant:
+            more = f", and {len(found.damage) - 1} more" if found.damage[1:] else ""
+            raise BootRefused(self._refusal(found.damage[0], more))
+        if loss is not None and not is_meant:
+            raise BootRefused(self._refusal(loss))
+
+    def _refusal(self, error: PageError, more: str = "") -> str:
+        data = shlex.quote(str(self._data))
+        return (
+            f"metadata in {str(self._path)!r}: {error}{more}; nothing was changed: put a whole copy of that "
+            f"directory in its place, or see what can be kept: warren metadata recover {data}"
+        )
 
     def _report(self, error: OSError | None) -> None:
         if error is None:

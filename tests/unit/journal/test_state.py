@@ -55,8 +55,8 @@ def made(commands: list[Command]) -> Metadata:
 
 def again(metadata: Metadata) -> Metadata:
     found = Metadata()
-    octets = b"".join(State(metadata, metadata.index, bytes(8)))
-    assert recover(OneFile(octets), found) == []
+    octets = b"".join(State(metadata, metadata.index, bytes(8), log_id=bytes(8), generation=1))
+    assert recover(OneFile(octets), found).damage == []
     return found
 
 

@@ -1,0 +1,137 @@
+"""How far the log of the metadata was synced: a second file, by which a lost end is told from a torn one.
+
+    file │ slot at 0 │ slot at 4096
+    slot │ "WRNHWM" │ version u16 │ sequence u64 │ log id 8 │ generation u64 │ end u64 │ index u64
+           │ checksum u32 │
+
+The slot with the highest sequence counts. It says that the log's file with this id and generation was synced
+up to the octet `end`, where the change `index` was the last. The id is that of the log as long as there
+is one; the generation grows each time its whole state is written to a new file.
+
+Invariants: a slot is written behind the sync of what it speaks of, so it is never ahead of the log, whatever
+a power cut takes. The slot that was synced last is not written to before the other one is synced, so there is
+always one that is whole. It is written with each batch, and synced once a second: what a killed process had
+answered is always in it, what was answered in the last second before a power cut need not be.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from struct import Struct
+
+from google_crc32c import value as checksum_of
+
+from warren.store.disk import Create, Disk, Rename, Step, Sync, SyncDirectory, Write
+
+NAME = "high-water-mark"
+UNFINISHED_NAME = "high-water-mark.new"
+LOG_ID_SIZE = 8
+
+_MAGIC = b"WRNHWM"
+_VERSION = 1
+_SLOT = Struct(">6sHQ8sQQQ")
+_CHECKSUM_SIZE = 4
+_SLOT_SIZE = _SLOT.size + _CHECKSUM_SIZE
+_SLOTS = (0, 4096)
+_FILE_SIZE = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighWaterMark:
+    """What was certainly in the log."""
+
+    log_id: bytes
+    # 0 before the first file of the log was there.
+    generation: int = 0
+    end: int = 0
+    index: int = 0
+
+
+class MarkFile:
+    """The file of the mark: gives the steps that write it, in an order that leaves one slot whole."""
+
+    __slots__ = ("_is_made", "_sequence", "_slot", "found", "is_dirty")
+
+    def __init__(self, octets: bytes | None) -> None:
+        """The file that has these `octets`; None: there is none."""
+        slots = [] if octets is None else [(_decoded(octets, at), slot) for slot, at in enumerate(_SLOTS)]
+        whole = [(*found, slot) for found, slot in slots if found is not None]
+        # What it says; None if there is nothing that can be read.
+        self.found: HighWaterMark | None = None
+        self._sequence = 0
+        self._slot = 0
+        if whole:
+            self._sequence, self.found, newest = max(whole, key=lambda row: row[0])
+            self._slot = 1 - newest
+        self._is_made = bool(whole)
+        # True if something is written that was not synced.
+        self.is_dirty = False
+
+    @classmethod
+    def read(cls, disk: Disk) -> "MarkFile":
+        """That of `disk`. OSError from the disk."""
+        names = disk.names()
+        return cls(disk.read(NAME, 0, _FILE_SIZE) if NAME in names else None)
+
+    def begin(self, log_id: bytes) -> list[Step]:
+        """Have a file of which all that is written is synced: before a log that it is to speak of exists."""
+        if self._is_made:
+            return [Sync(NAME)]
+        slot = _encoded(HighWaterMark(log_id=log_id), 0)
+        new = UNFINISHED_NAME
+        self._sequence, self._slot = 0, 1
+        return [
+            Create(new, _FILE_SIZE),
+            Write(new, _SLOTS[0], [slot]),
+            Sync(new),
+            Rename(new, NAME),
+            SyncDirectory(),
+        ]
+
+    def write(self, make: Callable[[], HighWaterMark]) -> Step:
+        """What writes the mark that `make` makes by then, into the slot that was not synced last."""
+        self._sequence += 1
+        self.is_dirty = True
+        return Write(NAME, _SLOTS[self._slot], _Slot(make, self._sequence))
+
+    def sync(self) -> Step:
+        """What makes it survive a power cut; `synced` when that is done."""
+        return Sync(NAME)
+
+    def synced(self) -> None:
+        """All that was written is synced: the other slot comes next."""
+        self._is_made = True
+        if self.is_dirty:
+            self._slot = 1 - self._slot
+            self.is_dirty = False
+
+
+class _Slot:
+    """The octets of a slot, made when they are asked for."""
+
+    __slots__ = ("_make", "_sequence")
+
+    def __init__(self, make: Callable[[], HighWaterMark], sequence: int) -> None:
+        self._make = make
+        self._sequence = sequence
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield _encoded(self._make(), self._sequence)
+
+
+def _encoded(mark: HighWaterMark, sequence: int) -> bytes:
+    slot = _SLOT.pack(_MAGIC, _VERSION, sequence, mark.log_id, mark.generation, mark.end, mark.index)
+    checksum: int = checksum_of(slot)
+    return slot + checksum.to_bytes(_CHECKSUM_SIZE, "big")
+
+
+def _decoded(octets: bytes, at: int) -> tuple[int, HighWaterMark] | None:
+    """The sequence and mark of the slot at `at`; None if it is damaged, or of another version."""
+    slot = octets[at : at + _SLOT_SIZE]
+    if len(slot) < _SLOT_SIZE:
+        return None
+    if checksum_of(slot[: _SLOT.size]) != int.from_bytes(slot[_SLOT.size :], "big"):
+        return None
+    magic, version, sequence, log_id, generation, end, index = _SLOT.unpack_from(slot)
+    if magic != _MAGIC or version != _VERSION:
+        return None
+    return sequence, HighWaterMark(log_id=log_id, generation=generation, end=end, index=index)

@@ -1,0 +1,227 @@
+"""The end of the log of the metadata is cut off, zeroed, or exchanged for another: that is never unnoticed.
+
+And never suspected where nothing is lost: tests/sim/test_journal.py opens the log after each power cut.
+"""
+
+import random
+
+import pytest
+from tests.sim.disk import File
+from tests.sim.test_journal import Proposed, Simulation
+
+from warren.journal import journal as journal_module
+from warren.journal.high_water_mark import NAME as MARK
+from warren.journal.page import HEAD_SIZE, NAME, PageError
+from warren.journal.recovery import RecoveredLog, recover
+from warren.limits import JOURNAL_MARK_SYNC_MS
+from warren.metadata.commands import DeclareQueue, PutVhost
+from warren.metadata.machine import Metadata
+
+
+def declared(simulation: Simulation, *names: str) -> None:
+    """Queues of these names, each answered before the next."""
+    for name in names:
+        proposed = Proposed(simulation, DeclareQueue(vhost="v", name=name, durable=True))
+        simulation.disk.advance()
+        assert proposed.reply is not None
+
+
+def begun() -> Simulation:
+    simulation = Simulation(0)
+    Proposed(simulation, PutVhost(name="v"))
+    simulation.disk.advance()
+    return simulation
+
+
+def put(simulation: Simulation, octets: bytes, name: str = NAME) -> None:
+    file = File(0)
+    file.current = bytearray(octets)
+    file.synced = bytearray(octets)
+    simulation.disk.files[name] = file
+
+
+def told(simulation: Simulation) -> RecoveredLog:
+    return recover(simulation.disk, Metadata())
+
+
+def octets_of(simulation: Simulation, name: str = NAME) -> bytes:
+    return bytes(simulation.disk.files[name].current)
+
+
+@pytest.mark.parametrize("end", ["killed", "closed", "power cut"])
+@pytest.mark.parametrize("filling", ["cut off", "zeroed", "torn"])
+def test_an_end_that_is_lost_is_noticed_at_every_octet(end: str, filling: str) -> None:
+    simulation = begun()
+    declared(simulation, "a", "b")
+    simulation.now += JOURNAL_MARK_SYNC_MS
+    declared(simulation, "c")
+    if end == "killed":
+        simulation.disk.die()
+    elif end == "closed":
+        simulation.journal.close(lambda: None)
+        simulation.disk.advance()
+    else:
+        simulation.disk.lose_power()
+    whole = octets_of(simulation)
+    found = told(simulation)
+    assert (found.damage, found.loss) == ([], None)
+    noise = random.Random(0)
+    for at in range(found.end):
+        rest = {
+            "cut off": b"",
+            "zeroed": bytes(len(whole) - at),
+            "torn": noise.randbytes(len(whole) - at),
+        }[filling]
+        put(simulation, whole[:at] + rest)
+        if at < HEAD_SIZE:
+            with pytest.raises(PageError, match="octet 0: "):
+                told(simulation)
+            continue
+        loss = told(simulation).loss
+        assert loss is not None, at
+        assert loss.is_end
+        assert f"and reached octet {found.end} (change" in str(loss)
+    put(simulation, whole[: found.end])
+    assert told(simulation).loss is None
+
+
+def test_what_is_torn_behind_the_last_answer_is_no_loss() -> None:
+    simulation = begun()
+    declared(simulation, "a")
+    answered = told(simulation).end
+    Proposed(simulation, DeclareQueue(vhost="v", name="b", durable=True))
+    simulation.disk.advance(1)
+    simulation.disk.die()
+    whole, end = octets_of(simulation), told(simulation).end
+    assert end > answered
+    for at in range(answered, end):
+        put(simulation, whole[:at] + bytes(len(whole) - at))
+        found = told(simulation)
+        assert (found.damage, found.loss) == ([], None)
+
+
+def test_a_missing_file_is_noticed() -> None:
+    simulation = begun()
+    del simulation.disk.files[NAME]
+    loss = told(simulation).loss
+    assert str(loss).startswith("metadata, octet 0: the file is missing, and reached octet ")
+    assert loss is not None
+    assert not loss.is_end
+
+
+def test_an_older_copy_is_noticed_whichever_file_it_is_of() -> None:
+    simulation = begun()
+    copies = [octets_of(simulation)]
+    for name in "abc":
+        declared(simulation, name)
+        copies.append(octets_of(simulation))
+    simulation.journal.close(lambda: None)
+    simulation.disk.advance()
+    simulation.open()
+    simulation.journal.begin()
+    whole = octets_of(simulation)
+    for copy in copies:
+        put(simulation, copy)
+        assert "this is an older file, generation 1 of the log" in str(told(simulation).loss)
+    put(simulation, whole)
+    assert told(simulation).loss is None
+
+
+def test_an_older_copy_of_the_file_in_use_is_noticed() -> None:
+    simulation = begun()
+    copy = octets_of(simulation)
+    declared(simulation, "a")
+    put(simulation, copy)
+    assert "the log ends here" in str(told(simulation).loss)
+
+
+def test_the_file_of_another_log_is_noticed() -> None:
+    one, other = begun(), Simulation(1)
+    put(one, octets_of(other))
+    loss = told(one).loss
+    assert loss is not None
+    assert "the file of another log" in str(loss)
+    assert not loss.is_end
+
+
+@pytest.mark.parametrize("damage", ["missing", "damaged", "cut off"])
+def test_without_the_mark_nobody_knows_and_that_is_told(damage: str) -> None:
+    simulation = begun()
+    if damage == "missing":
+        del simulation.disk.files[MARK]
+    elif damage == "cut off":
+        put(simulation, b"", MARK)
+    else:
+        put(simulation, bytes(8192), MARK)
+    assert "nobody knows whether this is its end: high-water-mark is" in str(told(simulation).loss)
+
+
+@pytest.mark.parametrize("slot", [0, 4096])
+def test_one_damaged_slot_of_the_mark_is_no_loss(slot: int) -> None:
+    simulation = begun()
+    declared(simulation, "a", "b")
+    octets = bytearray(octets_of(simulation, MARK))
+    octets[slot + 20] ^= 1
+    put(simulation, bytes(octets), MARK)
+    assert told(simulation).loss is None
+
+
+def test_the_first_start_may_end_anywhere() -> None:
+    steps = 20
+    for count in range(steps):
+        for seed in range(10):
+            simulation = Simulation(seed)
+            disk = simulation.disk
+            disk.files.clear()
+            disk.lose_power()
+            disk.files.clear()
+            simulation.open()
+            done: list[object] = []
+            disk.submit(simulation.journal._rewrite(simulation.journal._noted_state()), done.append)
+            disk.advance(count)
+            disk.lose_power()
+            assert told(simulation).loss is None
+            simulation.open()
+            simulation.journal.begin()
+            declared_one = Proposed(simulation, PutVhost(name="v"))
+            disk.advance()
+            assert declared_one.reply is not None
+
+
+def test_the_mark_costs_no_sync_with_each_change() -> None:
+    simulation = begun()
+    before = simulation.disk.syncs
+    declared(simulation, *(f"q{number}" for number in range(100)))
+    assert simulation.disk.syncs == before + 100
+
+
+def test_a_mark_that_waits_is_synced_within_a_second() -> None:
+    simulation = begun()
+    declared(simulation, "a")
+    before = simulation.disk.syncs
+    simulation.journal.tend()
+    assert not simulation.disk.is_busy
+    simulation.now += JOURNAL_MARK_SYNC_MS
+    simulation.journal.tend()
+    simulation.disk.advance()
+    assert simulation.disk.syncs == before + 1
+    simulation.now += JOURNAL_MARK_SYNC_MS
+    simulation.journal.tend()
+    assert not simulation.disk.is_busy
+
+
+def test_a_log_of_an_older_warren_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = begun()
+    monkeypatch.setattr("warren.journal.page.VERSION", 4)
+    monkeypatch.setattr("warren.journal.state.encode_origin", lambda *_: b"")
+    monkeypatch.setattr(journal_module, "JOURNAL_LOG_SIZE_MIN", 0)
+    simulation.journal.begin()
+    older = octets_of(simulation)
+    del simulation.disk.files[MARK]
+    found = told(simulation)
+    assert (found.version, found.loss) == (4, None)
+    monkeypatch.undo()
+    simulation.open()
+    simulation.journal.begin()
+    put(simulation, older)
+    assert "this is an older file, generation 0" in str(told(simulation).loss)
