@@ -1,7 +1,8 @@
 cimport cython
 
-from warren.model.ring cimport Ring
 from warren.queues.queue cimport Consumer
+
+cdef Py_ssize_t _LISTED_EMPTY_MAX
 
 @cython.final
 cdef class ConsumerSet:
@@ -10,23 +11,31 @@ cdef class ConsumerSet:
     cdef bint _is_special
     cdef readonly Consumer active
     cdef readonly Py_ssize_t count
-    cdef dict _all
-    cdef list _groups
+    cdef object _all
+    cdef dict _by_priority
+    cdef list _listed
 
+    @cython.locals(turn=_Turn)
     cpdef add(self, Consumer consumer)
+    @cython.locals(turn=_Turn)
     cpdef bint remove(self, Consumer consumer) except -1
     cpdef bint unpark(self, Consumer consumer) except -1
-    @cython.locals(turn=_Turn, consumer=Consumer, ready=Ring)
+    @cython.locals(turn=_Turn, consumer=Consumer, listed=list, at=Py_ssize_t)
     cpdef Consumer next(self)
     @cython.locals(active=Consumer)
     cdef Consumer _next_active(self)
-    @cython.locals(turn=_Turn)
     cdef _Turn _turn_of(self, Consumer consumer)
-    @cython.locals(turn=_Turn)
-    cdef _Turn _turn(self, object priority)
+    cdef _append(self, _Turn turn, Consumer consumer)
+    cdef Py_ssize_t _place_of(self, _Turn turn) except -1
 
 @cython.final
 cdef class _Turn:
     cdef readonly object priority
-    cdef public Py_ssize_t members
-    cdef readonly Ring ready
+    cdef Py_ssize_t members
+    cdef bint is_listed
+    cdef Consumer first
+
+    @cython.locals(first=Consumer, last=Consumer)
+    cdef append(self, Consumer consumer)
+    @cython.locals(after=Consumer, before=Consumer)
+    cdef drop(self, Consumer consumer)

@@ -6,16 +6,23 @@ not to be ready is parked, and costs nothing until its subscriber says that it c
 That most sets are asked in turn, and some not, is one flag: a pause costs those nothing that know none.
 """
 
+from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Iterator
 
-from warren.model.ring import Ring
 from warren.queues.queue import Consumer
+
+# Turns in which nobody is ready are passed over while there are so few, which is cheaper than to list them
+# again; with more, each is taken out of the list when it is found empty.
+_LISTED_EMPTY_MAX = 8
 
 
 class ConsumerSet:
     """Chooses who gets the next message, in constant time."""
 
-    __slots__ = ("_all", "_groups", "_is_special", "active", "count", "is_paused", "is_single_active")
+    __slots__ = (
+        "_all", "_by_priority", "_is_special", "_listed", "active", "count", "is_paused", "is_single_active",
+    )  # fmt: skip
 
     def __init__(self, *, is_single_active: bool) -> None:
         self.is_single_active = is_single_active
@@ -26,10 +33,12 @@ class ConsumerSet:
         # The consumer that a queue with single active consumer delivers to.
         self.active: Consumer | None = None
         self.count = 0
-        # In order of arrival: the next active one is the eldest.
-        self._all: dict[Consumer, None] = {}
-        # Highest priority first.
-        self._groups: list[_Turn] = []
+        # In order of arrival: the next active one is the eldest, which a plain dictionary finds only behind
+        # all places that its elders have left.
+        self._all: OrderedDict[Consumer, None] = OrderedDict()
+        self._by_priority: dict[int, _Turn] = {}
+        # Those in which somebody may be ready, highest priority first.
+        self._listed: list[_Turn] = []
 
     def __iter__(self) -> Iterator[Consumer]:
         return iter(list(self._all))
@@ -39,7 +48,11 @@ class ConsumerSet:
         self._all[consumer] = None
         self.count += 1
         consumer.is_parked = False
-        self._turn(consumer.priority).ready.append(consumer)
+        turn = self._by_priority.get(consumer.priority)
+        if turn is None:
+            turn = self._by_priority[consumer.priority] = _Turn(consumer.priority)
+        turn.members += 1
+        self._append(turn, consumer)
         if self.is_single_active and self.active is None:
             self.active = consumer
 
@@ -54,7 +67,9 @@ class ConsumerSet:
             turn.drop(consumer)
         turn.members -= 1
         if not turn.members:
-            self._groups.remove(turn)
+            del self._by_priority[turn.priority]
+            if turn.is_listed:
+                del self._listed[self._place_of(turn)]
         if self.active is consumer:
             self.active = next(iter(self._all), None)
         return True
@@ -64,23 +79,30 @@ class ConsumerSet:
         if not consumer.is_parked or consumer not in self._all:
             return False
         consumer.is_parked = False
-        self._turn_of(consumer).ready.append(consumer)
+        self._append(self._turn_of(consumer), consumer)
         return True
 
     def next(self) -> Consumer | None:
         """Whose turn it is among those that are ready; None when nobody is."""
         if self._is_special:
             return None if self.is_paused else self._next_active()
-        for turn in self._groups:
-            ready = turn.ready
-            while ready.count:
-                consumer: Consumer = ready.get(0)  # type: ignore[assignment]
+        listed = self._listed
+        at = 0
+        while at < len(listed):
+            turn = listed[at]
+            consumer = turn.first
+            while consumer is not None:
                 if consumer.is_ready():
-                    if ready.count > 1:
-                        ready.append(ready.popleft())
+                    turn.first = consumer.after
                     return consumer
                 consumer.is_parked = True
-                ready.popleft()
+                turn.drop(consumer)
+                consumer = turn.first
+            if len(listed) > _LISTED_EMPTY_MAX:
+                turn.is_listed = False
+                del listed[at]
+            else:
+                at += 1
         return None
 
     def pause(self, is_paused: bool) -> None:
@@ -90,7 +112,7 @@ class ConsumerSet:
 
     def has_exclusive(self) -> bool:
         """True if its only consumer wants to stay the only one."""
-        return any(consumer.is_exclusive for consumer in self._all)
+        return self.count == 1 and next(iter(self._all)).is_exclusive
 
     def _next_active(self) -> Consumer | None:
         active = self.active
@@ -103,38 +125,57 @@ class ConsumerSet:
         return None
 
     def _turn_of(self, consumer: Consumer) -> "_Turn":
-        for turn in self._groups:
-            if turn.priority == consumer.priority:
-                return turn
-        raise AssertionError(f"no turn of priority {consumer.priority}")
+        return self._by_priority[consumer.priority]
 
-    def _turn(self, priority: int) -> "_Turn":
-        """The turn of `priority`, made when it is the first of that priority."""
-        at = 0
-        for turn in self._groups:
-            if turn.priority == priority:
-                turn.members += 1
-                return turn
-            if turn.priority > priority:
-                at += 1
-        turn = _Turn(priority)
-        self._groups.insert(at, turn)
-        return turn
+    def _append(self, turn: "_Turn", consumer: Consumer) -> None:
+        """`consumer` is the last in its `turn`."""
+        turn.append(consumer)
+        if not turn.is_listed:
+            turn.is_listed = True
+            self._listed.insert(self._place_of(turn), turn)
+
+    def _place_of(self, turn: "_Turn") -> int:
+        """Where `turn` stands in the list, or belongs."""
+        return bisect_left(self._listed, -turn.priority, key=_order)
 
 
 class _Turn:
-    """Those of one priority that may be ready, the next one first."""
+    """Those of one priority that may be ready, in a circle, each of which knows its neighbours."""
 
-    __slots__ = ("members", "priority", "ready")
+    __slots__ = ("first", "is_listed", "members", "priority")
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
-        self.members = 1
-        self.ready = Ring()
+        # How many are of this priority, ready or not.
+        self.members = 0
+        self.is_listed = False
+        # The next one; None when nobody is ready.
+        self.first: Consumer | None = None
+
+    def append(self, consumer: Consumer) -> None:
+        """Let `consumer` come when all others have."""
+        first = self.first
+        if first is None:
+            consumer.after = consumer.before = self.first = consumer
+            return
+        last: Consumer = first.before  # type: ignore[assignment]
+        last.after = first.before = consumer
+        consumer.before = last
+        consumer.after = first
 
     def drop(self, consumer: Consumer) -> None:
-        """Take `consumer`, which may be ready, out of the turn."""
-        for _ in range(self.ready.count):
-            other = self.ready.popleft()
-            if other is not consumer:
-                self.ready.append(other)
+        """Take `consumer` out of the circle."""
+        after: Consumer = consumer.after  # type: ignore[assignment]
+        before: Consumer = consumer.before  # type: ignore[assignment]
+        consumer.after = consumer.before = None
+        if after is consumer:
+            self.first = None
+            return
+        before.after = after
+        after.before = before
+        if self.first is consumer:
+            self.first = after
+
+
+def _order(turn: _Turn) -> int:
+    return -turn.priority

@@ -12,6 +12,8 @@ cdef class Consumer:
     cdef public bint is_parked
     cdef readonly str tag
     cdef readonly int64_t priority
+    cdef public Consumer after
+    cdef public Consumer before
 
     cpdef bint is_ready(self) except -1
     cpdef deliver(self, Delivery delivery)

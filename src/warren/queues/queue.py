@@ -17,7 +17,7 @@ REFUSED = 1
 class Consumer:
     """Port: one basic.consume, as its queue sees it."""
 
-    __slots__ = ("is_exclusive", "is_parked", "no_ack", "priority", "tag")
+    __slots__ = ("after", "before", "is_exclusive", "is_parked", "no_ack", "priority", "tag")
 
     def __init__(self, tag: str, *, no_ack: bool, is_exclusive: bool = False, priority: int = 0) -> None:
         self.tag = tag
@@ -26,6 +26,9 @@ class Consumer:
         self.priority = priority
         # True while the queue has put it aside because it was not ready; see `ConsumerSet`.
         self.is_parked = False
+        # Its neighbours among those that take turns with it; None while it takes none.
+        self.after: Consumer | None = None
+        self.before: Consumer | None = None
 
     def is_ready(self) -> bool:
         """True if it can take one more message now."""

@@ -1,7 +1,9 @@
 """Whose turn it is: in turn, by priority, among those that are ready."""
 
 from collections import Counter
+from time import perf_counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.queues.samples import Reader
@@ -101,6 +103,40 @@ def test_an_exclusive_consumer_is_known_as_such() -> None:
     assert consumers.has_exclusive()
     consumers.remove(exclusive)
     assert not consumers.has_exclusive()
+
+
+def test_of_many_priorities_the_highest_that_is_ready_is_found_again_and_again() -> None:
+    readers = [Reader(f"{number}", priority=number) for number in range(40)]
+    consumers = gathered(*readers)
+    for reader in readers[5:]:
+        reader.is_open = False
+    assert turns(consumers, 2) == "44"
+    for reader in (readers[30], readers[20], readers[39]):
+        reader.is_open = True
+        consumers.unpark(reader)
+    assert turns(consumers, 1) == "39"
+    for number in (39, 30, 12, 4):
+        assert consumers.remove(readers[number])
+    assert turns(consumers, 2) == "2020"
+    consumers.remove(readers[20])
+    assert turns(consumers, 1) == "3"
+
+
+@pytest.mark.parametrize("is_single_active", [False, True], ids=["in turn", "one active"])
+@pytest.mark.parametrize("priorities", [1, 20_000], ids=["one priority", "many priorities"])
+def test_of_twenty_thousand_each_comes_and_goes_at_once(priorities: int, is_single_active: bool) -> None:
+    readers = [Reader(priority=number % priorities) for number in range(20_000)]
+    begun = perf_counter()
+    consumers = gathered(is_single_active=is_single_active)
+    for reader in readers:
+        assert not consumers.has_exclusive()
+        consumers.add(reader)
+        consumers.next()
+    for reader in readers:
+        consumers.remove(reader)
+        consumers.next()
+    # It takes 0.1 s; looking at the others for each would take half a minute.
+    assert perf_counter() - begun < 5
 
 
 @given(st.lists(st.tuples(st.sampled_from("+-po="), st.integers(0, 9)), max_size=60))
