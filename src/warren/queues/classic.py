@@ -330,15 +330,18 @@ class ClassicQueue(LocalQueue):
         self.pump()
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """Forget `consumer`; what it has unsettled stays with its channel. An unused queue may go."""
+        """Forget `consumer`; what it has unsettled stays with its channel. An unused queue may go.
+
+        Nobody is given more for it: that is for `pump`, when all that goes back with it is back.
+        """
         if not self._consumers.remove(consumer):
             return
         self._host.consumer_count -= 1
         self._sole = None
         self.used_at = self._host.now
         if self._consumers.count:
-            self.pump()
-        elif self.is_auto_delete:
+            return
+        if self.is_auto_delete:
             self._host.delete_queue(self)
         else:
             self._schedule()

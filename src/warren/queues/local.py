@@ -117,7 +117,10 @@ class LocalQueue(Queue):
         raise NotImplementedError
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """Forget `consumer`; what it has unsettled stays with its channel. An unused queue may go."""
+        """Forget `consumer`; what it has unsettled stays with its channel. An unused queue may go.
+
+        Nobody is given more for it: that is for `pump`, when all that goes back with it is back.
+        """
         raise NotImplementedError
 
     def unpark(self, consumer: Consumer) -> None:

@@ -19,6 +19,7 @@ from warren.errors import (
 )
 from warren.limits import DECLARATION_WORK, HELD_PIECE_SIZE, METHOD_WORK, WORK_PER_TURN_MAX
 from warren.model.counters import Counters
+from warren.queues.local import LocalQueue
 from warren.queues.queue import QueueHost
 from warren.session import consuming, declarations
 from warren.session.closing import close_text
@@ -171,13 +172,20 @@ class Channel:
 
     def release(self) -> None:
         """The channel ends, whoever ended it: requeue what is unsettled, forget what is uncommitted."""
+        queues: dict[LocalQueue, None] = {}
+        self._leave(queues)
+        for queue in queues:
+            queue.pump()
+
+    def _leave(self, queues: dict[LocalQueue, None]) -> None:
+        """As `release`, but nobody is given what went back: that is for `pump` of the `queues`, added."""
         self._throttle.released(self._held_size)
         self._held = bytearray()
         self._held_size = 0
         if self._publisher.confirms is not None:
             self._publisher.confirms.close()
         self._rules.release()
-        self.subscriber.close()
+        self.subscriber.leave(queues)
         if self._publisher.transaction is not None:
             self._publisher.transaction.take()
 
@@ -187,12 +195,6 @@ class Channel:
         if transaction is not None:
             tags = [tag for tag in tags if tag not in transaction.settled]
         return self.subscriber.give_back(tags)
-
-    def abandon(self) -> None:
-        """The connection ends, and the channel with it: what still waits for an answer is given up."""
-        self.is_closed = True
-        self.release()
-        self.subscriber.tell_closed()
 
     def _obey(self, reader: FrameReader) -> None:
         try:
@@ -415,6 +417,24 @@ class Channel:
         if self._publisher.transaction is None:
             raise PreconditionFailed("channel is not transactional")
         return self._publisher.transaction
+
+
+def abandon(channels: Iterable[Channel]) -> None:
+    """The connection ends, and its `channels` with it: what still waits for an answer is given up.
+
+    Others are given what these held when all of it is back, and so in order.
+    """
+    queues: dict[LocalQueue, None] = {}
+    ending = list(channels)
+    for channel in ending:
+        # A dead letter of one of them must not go to another.
+        channel.subscriber.is_flowing = False
+    for channel in ending:
+        channel.is_closed = True
+        channel._leave(queues)
+        channel.subscriber.tell_closed()
+    for queue in queues:
+        queue.pump()
 
 
 def _first_of(held: bytearray) -> FrameReader:

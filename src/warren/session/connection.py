@@ -19,7 +19,7 @@ from warren.errors import (
     UnexpectedFrame,
 )
 from warren.session import telling
-from warren.session.channel import Channel
+from warren.session.channel import Channel, abandon
 from warren.session.closing import close_text
 from warren.session.domain import Domain, Login
 from warren.session.entrance import Entrance
@@ -570,11 +570,7 @@ class Connection:
         self._is_open = False
         self.throttle.close()
         self.server.channels_closed(self, len(self._channels))
-        for channel in self._channels.values():
-            # What one of them gives back must not go to another, which ends as well.
-            channel.subscriber.is_flowing = False
-        for channel in self._channels.values():
-            channel.abandon()
+        abandon(self._channels.values())
         self._channels.clear()
         self._channel = None
         self.server.closed(self)

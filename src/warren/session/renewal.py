@@ -45,5 +45,4 @@ def _withdraw(connection: "Connection", authorizer: Authorizer) -> None:
             try:
                 authorizer.check_read_queue(consumer.queue.name)
             except AccessRefused:
-                consumer.queue.remove_consumer(consumer)
-                channel.subscriber.forget(consumer)
+                channel.subscriber.withdraw(consumer)

@@ -95,6 +95,13 @@ class Subscriber(Counters):
         if consumer is not None:
             self._tell_gone(consumer)
             consumer.queue.remove_consumer(consumer)
+            consumer.queue.pump()
+
+    def withdraw(self, consumer: "Subscription") -> None:
+        """End `consumer` on the broker's own word, and tell the client; what it has unsettled stays."""
+        consumer.queue.remove_consumer(consumer)
+        self.forget(consumer)
+        consumer.queue.pump()
 
     def forget(self, consumer: "Subscription") -> None:
         """The queue ended `consumer`: tell the client, if it wants to know (consumer_cancel_notify)."""
@@ -227,16 +234,31 @@ class Subscriber(Counters):
         for consumer in guilty:
             consumer.queue.remove_consumer(consumer)
             self.forget(consumer)
-            deliveries = [self.unacked.take(tag) for tag in self.unacked.of_consumer(consumer)]
-            self.settle_all(deliveries, REQUEUE)
+        held = [tag for tag, delivery in self.unacked.tagged() if delivery.consumer in guilty]
+        self.settle_all([self.unacked.take(tag) for tag in held], REQUEUE)
+        for consumer in guilty:
+            consumer.queue.pump()
         return list(guilty)
 
-    def close(self) -> None:
-        """The channel ends: no consumer is left, and what is unsettled goes back to its queue."""
+    def leave(self, queues: dict[LocalQueue, None]) -> None:
+        """The channel ends: no consumer is left, and what is unsettled goes back to its queue.
+
+        Others get it when the `queues`, which are added here, are pumped: in order only when everything is
+        back that ends together, of all channels.
+        """
         self.is_flowing = False
-        for tag in list(self._consumers):
-            self.cancel(tag)
-        self.recover()
+        consumers = self._consumers
+        self._consumers = {}
+        for consumer in consumers.values():
+            self._tell_gone(consumer)
+            consumer.queue.remove_consumer(consumer)
+            queues[consumer.queue] = None
+        deliveries = self.unacked.take_to(0)
+        self._host.work += len(deliveries)
+        for delivery in deliveries:
+            delivery.queue.requeue(delivery)
+            queues[delivery.queue] = None  # type: ignore[index]
+        self._got_count = 0
 
     @property
     def consumers(self) -> "Iterable[Subscription]":

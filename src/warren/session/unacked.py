@@ -133,16 +133,6 @@ class Unacked:
             if places.get(at) is not None
         ]
 
-    def of_consumer(self, consumer: object) -> list[int]:
-        """The tags that `consumer` has not settled, in order."""
-        places = self._places
-        tags = []
-        for place in range(places.count):
-            delivery: Delivery = places.get(place)  # type: ignore[assignment]
-            if delivery is not None and delivery.consumer is consumer:
-                tags.append(self._first + place)
-        return tags
-
     def _unknown(self, tag: int) -> PreconditionFailed:
         kind = TakenBack if 0 < tag <= self._taken_back_to else PreconditionFailed
         return kind(f"unknown delivery tag {tag}")

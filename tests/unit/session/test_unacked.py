@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.queues.samples import Host, Reader, made, sent
+from tests.unit.queues.samples import Host, made, sent
 
 from warren.errors import PreconditionFailed
 from warren.queues.queue import Delivery, new_delivery
@@ -88,15 +88,6 @@ def test_a_transaction_asks_for_tags_without_taking_them() -> None:
     for tag, multiple in ((3, False), (3, True), (2, False), (9, True), (0, False)):
         with pytest.raises(PreconditionFailed, match=f"unknown delivery tag {tag}"):
             unacked.tags(tag, multiple, {3})
-
-
-def test_the_tags_of_one_consumer_are_found_among_others() -> None:
-    unacked, mine, other = Unacked(), Reader(), Reader()
-    for number, consumer in enumerate((mine, other, None, mine)):
-        one = delivery(number)
-        one.consumer = consumer
-        unacked.add(one)
-    assert unacked.of_consumer(mine) == [1, 4]
 
 
 STEPS = st.lists(

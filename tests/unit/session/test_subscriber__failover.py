@@ -1,0 +1,105 @@
+"""What one client held is back, all of it and in order, before another is given anything."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.unit.session.client import Broker, Client, call, publication
+
+from warren.errors import ConnectionForced
+from warren.wire import methods
+
+SINGLE = {"x-single-active-consumer": True}
+DIGITS = [b"%d" % number for number in range(8)]
+
+
+def held_and_waiting(arguments: dict[str, object], *, channels: int = 1) -> tuple[Client, Client]:
+    """One who holds the first of eight messages, each of its channels some, and one who waits for them."""
+    broker = Broker()
+    first, second = broker.client(), broker.client()
+    first.ask(methods.QueueDeclare(queue="q", arguments=arguments))
+    for number in range(1, channels + 1):
+        if number > 1:
+            first.ask(methods.ChannelOpen(), channel=number)
+        first.ask(methods.BasicQos(prefetch_count=6 // channels), channel=number)
+        first.ask(methods.BasicConsume(queue="q", consumer_tag=f"c{number}"), channel=number)
+    first.send(*(publication("q", body) for body in DIGITS))
+    first.hear()
+    return first, second
+
+
+def consumes(client: Client, channel: int = 1) -> None:
+    client.send(call(methods.BasicConsume(queue="q", consumer_tag="next"), channel))
+
+
+def closes_channel(client: Client) -> None:
+    client.send(call(methods.ChannelClose(200, "", 0, 0)))
+
+
+def fails_channel(client: Client) -> None:
+    client.send(call(methods.BasicAck(99)))
+
+
+def closes_connection(client: Client) -> None:
+    client.send(call(methods.ConnectionClose(200, "", 0, 0), channel=0))
+
+
+def is_lost(client: Client) -> None:
+    client.connection.lost(client.now)
+
+
+def is_killed(client: Client) -> None:
+    client.connection.close(ConnectionForced("by an operator"))
+
+
+def hits_an_error(client: Client) -> None:
+    client.send(call(methods.BasicConsume(queue="q", consumer_tag="c1")))
+
+
+ENDS = [closes_channel, fails_channel, closes_connection, is_lost, is_killed, hits_an_error]
+
+
+@pytest.mark.parametrize("ends", ENDS)
+def test_the_next_active_consumer_gets_all_in_order(ends: Callable[[Client], None]) -> None:
+    first, second = held_and_waiting(SINGLE)
+    consumes(second)
+    ends(first)
+    assert second.bodies() == DIGITS
+
+
+def test_the_next_active_consumer_may_be_on_another_channel_of_the_connection() -> None:
+    first, _ = held_and_waiting(SINGLE)
+    first.ask(methods.ChannelOpen(), channel=2)
+    consumes(first, channel=2)
+    closes_channel(first)
+    assert first.bodies() == DIGITS
+
+
+@pytest.mark.parametrize("ends", [closes_connection, is_lost, is_killed, hits_an_error])
+def test_what_several_channels_held_in_turn_comes_in_order(ends: Callable[[Client], None]) -> None:
+    first, second = held_and_waiting({}, channels=2)
+    consumes(second)
+    assert second.bodies() == [b"6", b"7"]
+    ends(first)
+    assert second.bodies() == DIGITS[:6]
+
+
+def test_what_two_consumers_hold_too_long_is_back_before_another_gets_any_of_it() -> None:
+    broker = Broker(consumer_timeout_ms=10_000)
+    first, second = broker.client(), broker.client()
+    first.ask(methods.QueueDeclare(queue="q"), methods.BasicQos(prefetch_count=3))
+    for tag in ("a", "b"):
+        first.ask(methods.BasicConsume(queue="q", consumer_tag=tag))
+    first.send(*(publication("q", body) for body in DIGITS))
+    consumes(second)
+    assert second.bodies() == DIGITS[6:]
+    first.expire(60_000)
+    assert second.bodies() == DIGITS[:6]
+
+
+def test_a_cancelled_consumer_keeps_what_it_holds_and_the_next_gets_the_rest() -> None:
+    first, second = held_and_waiting(SINGLE)
+    consumes(second)
+    first.ask(methods.BasicCancel("c1"))
+    assert second.bodies() == DIGITS[6:]
+    closes_channel(first)
+    assert second.bodies() == DIGITS[:6]
