@@ -309,6 +309,8 @@ STAGED_ROW_BITS = 34
 STAGED_COMMIT_S = 20.0
 # Queries of a virtual host whose last batch is known: some 200 octets each, in memory and in the log.
 STAGED_QUERIES_MAX = 10_000
+# And those of one user, so that no user takes the room of all others.
+STAGED_QUERIES_OF_USER_MAX = 5_000
 # What nobody has asked about for so long is forgotten (ms): 90 days.
 STAGED_QUERY_AGE_MS_MAX = 7_776_000_000
 # And nothing is forgotten before that to make room for another query (ms): a day.

@@ -253,8 +253,31 @@ def test_who_may_not_read_a_queue_has_nothing_to_do_with_its_leases(work: Work) 
     for line in (f"GET /warren/leases/{lease['lease']}", f"GET /warren/leases/{lease['lease']}/rows",
                  f"POST /warren/leases/{lease['lease']}/settle",
                  f"POST /warren/leases/{lease['lease']}/renew"):  # fmt: skip
-        assert blind.status(line, {}) == 401
+        assert blind.status(line, {}) == 404
     work.client.ask("DELETE /users/blind")
+
+
+def test_a_lease_is_of_the_user_who_got_it_and_to_others_as_if_it_were_not_there(work: Work) -> None:
+    work.numbers(5)
+    lease = work.lease()
+    for user, tags in (("colleague", "management"), ("looker", "monitoring")):
+        work.client.ask(f"PUT /users/{user}", {"password": "x", "tags": tags})
+        work.client.ask(f"PUT /permissions/%2F/{user}", {"configure": ".*", "write": ".*", "read": ".*"})
+    colleague, looker = Client(work.node, "colleague:x"), Client(work.node, "looker:x")
+    lines = ("GET /warren/leases/{}", "GET /warren/leases/{}/rows", "POST /warren/leases/{}/settle",
+             "POST /warren/leases/{}/renew")  # fmt: skip
+    for line in lines:
+        foreign = colleague.ask(line.format(lease["lease"]), {})
+        none = colleague.ask(line.format("0" * 32), {})
+        assert (foreign.status, foreign.value) == (none.status, none.value) == (404, none.value)
+    of_queue = LEASES.format(quoted(work.queue))
+    assert colleague.get("/warren/leases") == colleague.get(of_queue) == []
+    # Who monitors sees it, and does nothing with it.
+    assert [one["lease"] for one in looker.get(of_queue)] == [lease["lease"]]
+    assert [looker.status(line.format(lease["lease"]), {}) for line in lines] == [200, 404, 404, 404]
+    assert work.shown(lease)["state"] == "active"
+    for user in ("colleague", "looker"):
+        work.client.ask(f"DELETE /users/{user}")
 
 
 def test_no_more_leases_are_had_than_may_be(work: Work) -> None:

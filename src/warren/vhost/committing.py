@@ -32,8 +32,8 @@ from warren.store.streams.chunk import Chunk
 from warren.vhost.vhost import VirtualHost, without_bcc
 from warren.vhost.ways import FULL
 
-# What the query is called as a producer of streams.
-_PRODUCER = "staged:"
+# What the query is called as a producer of streams, behind this: no client publishes by such a name.
+STAGED_PRODUCER = "staged:"
 # Told of each message that is published, and where it goes.
 Published = Callable[[Message, tuple[object, ...]], None]
 
@@ -51,7 +51,7 @@ class Committing(Confirmation):
         self._vhost = vhost
         self._store: MessageStore = vhost.stores.persistent
         self._key = key_of(query)
-        self._producer = f"{_PRODUCER}{query}"
+        self._producer = f"{STAGED_PRODUCER}{query}"
         # Up to which row of the batch streams have what is theirs; by which route, if the last of those went
         # nowhere else; and whether it is safe there.
         self._streamed = 0

@@ -61,6 +61,7 @@ def stop_job(request: web.Request, node: Managed) -> web.StreamResponse:
 def undo_job(request: web.Request, node: Managed) -> web.StreamResponse:
     """Take back what a redrive has moved, and nobody was handed since: a job, too."""
     redrive = _named(request, node)
+    check_owner(request, redrive.user)
     if redrive.kind is not Kind.REDRIVE:
         raise bad_request("only a redrive can be undone: move messages back instead")
     if not redrive.is_over or (redrive.undone_by is not None and not redrive.undone_by.is_over):

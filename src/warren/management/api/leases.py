@@ -20,7 +20,7 @@ from warren.management.api.rows import ROWS, FormQuery, form_asked
 from warren.management.arrow.readers import CONTENT_TYPE, RowsGone
 from warren.management.arrow.rows import Rows, rows_of_messages
 from warren.management.asking import Asking, asking, asking_in
-from warren.management.auth import user_of, visible_vhosts
+from warren.management.auth import is_administrator, is_monitor, user_of, visible_vhosts
 from warren.management.bodies import Fields, read_fields
 from warren.management.describing import (
     Description,
@@ -76,7 +76,7 @@ class LeasedQuery(FormQuery, total=False):
 
 @described(query=PageQuery, gives=paged(LeaseShape))
 async def leases(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Leases of the queues of all virtual hosts that the user may see, ended ones among them."""
+    """The user's leases in all virtual hosts, ended ones among them; to who monitors, those of everybody."""
     names = visible_vhosts(node, user_of(request))
     vhosts = [vhost for vhost in node.metadata.vhosts.by_name.values() if vhost.name in names]
     return await _listed(request, [(vhost, list(vhost.topology.leases.by_id.values())) for vhost in vhosts])
@@ -84,7 +84,7 @@ async def leases(request: web.Request, node: Managed) -> web.StreamResponse:
 
 @described(query=PageQuery, gives=paged(LeaseShape))
 async def leases_of_queue(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Leases of one queue, ended ones among them."""
+    """The user's leases of one queue, ended ones among them; to who monitors, those of everybody."""
     asks = asking(request, node)
     name = request.match_info["queue"]
     if name not in asks.records.queues:
@@ -126,7 +126,7 @@ async def grant(request: web.Request, node: Managed) -> web.StreamResponse:
 @described(gives=LeaseShape)
 def lease(request: web.Request, node: Managed) -> web.StreamResponse:
     """One of them."""
-    vhost, found = _named(request, node)
+    vhost, found = _named(request, node, is_looked_at=True)
     _check_readable(request, node, vhost, found)
     return reply(lease_view(vhost.name, found))
 
@@ -205,8 +205,14 @@ def _leased(leasing: Leasing, id: str, held: Held, places: range) -> Iterator[Ro
 
 
 async def _listed(request: web.Request, found: list[tuple[Vhost, list[LeaseRecord]]]) -> web.StreamResponse:
+    user = user_of(request)
     listing = Listing(
-        records=[(vhost.name, lease) for vhost, leases in found for lease in leases],
+        records=[
+            (vhost.name, lease)
+            for vhost, leases in found
+            for lease in leases
+            if is_monitor(user) or lease.user == user.name
+        ],
         view=lambda record: lease_view(*record),
         columns={
             "name": lambda record: record[1].queue,
@@ -219,17 +225,23 @@ async def _listed(request: web.Request, found: list[tuple[Vhost, list[LeaseRecor
     return await reply_list(request, listing)
 
 
-def _named(request: web.Request, node: Managed) -> tuple[Vhost, LeaseRecord]:
-    id = request.match_info["lease"]
+def _named(request: web.Request, node: Managed, *, is_looked_at: bool = False) -> tuple[Vhost, LeaseRecord]:
+    """The lease that is named: of who asks, or any if an administrator does, or who monitors looks at it.
+
+    Anybody else's is answered as one that there never was.
+    """
+    id, user = request.match_info["lease"], user_of(request)
     for vhost in node.metadata.vhosts.by_name.values():
         found = vhost.topology.leases.by_id.get(id)
         if found is not None:
-            return vhost, found
+            if found.user == user.name or is_administrator(user) or (is_looked_at and is_monitor(user)):
+                return vhost, found
+            break
     raise missing()
 
 
 def _check_readable(request: web.Request, node: Managed, vhost: Vhost, lease: LeaseRecord) -> Asking:
-    """Whoever may read the queue may work with its leases."""
+    """Refuse who may not read the queue any more."""
     asks = asking_in(request, node, vhost)
     readable_queue(asks, lease.queue)
     return asks

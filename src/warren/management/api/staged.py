@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Required, TypedDict
 
 from aiohttp import web
 
-from warren.errors import NotFound
+from warren.errors import AccessRefused, NotFound
 from warren.limits import (
     NAME_SIZE_MAX,
     STAGED_COMMIT_S,
@@ -20,10 +20,10 @@ from warren.management.auth import is_administrator, is_monitor, login_vhosts, u
 from warren.management.bodies import Fields, read_fields
 from warren.management.describing import Description, described, described_as, meant
 from warren.management.managed import Managed
-from warren.management.replies import Refused, bad_request, done, not_authorised, refused, reply
+from warren.management.replies import Refused, bad_request, done, refused, reply
 from warren.management.staging.commit import Commit
 from warren.management.staging.frames import FrameRefused, Read, frames
-from warren.management.staging.room import Admission, Busy, Full, Room, is_over
+from warren.management.staging.room import Admission, Busy, ForeignQuery, Full, Room, is_over
 from warren.management.staging.rows import RowRefused, Rows
 from warren.store.segment import SegmentError
 from warren.store.staged.progress import Progress, State
@@ -146,6 +146,8 @@ async def stage(request: web.Request, node: Managed) -> web.StreamResponse:
         user=user,
         created_at=node.now(),
     )
+    takes_over = is_administrator(user_of(request))
+    _check_owned(asks, room, description.query, takes_over=takes_over)
     _check_held_up(asks, node)
     decided = _decided(room, description)
     if decided is not None:
@@ -157,10 +159,12 @@ async def stage(request: web.Request, node: Managed) -> web.StreamResponse:
         reason = "rows need pyarrow: install it, or Warren as warren[arrow]"
         raise Refused(refused(501, "not_implemented", reason)) from None
     is_mandatory = request.query.get("mandatory") == "true"
-    admission = Admission(admit=asks.rules.admit, is_mandatory=is_mandatory)
+    admission = Admission(admit=asks.rules.admit, is_mandatory=is_mandatory, takes_over=takes_over)
     rows = Rows(arrow, exchange, user, may_impersonate=asks.rules.may_impersonate)
     try:
         staged = await room.stage(description, rows, frames(_reading(request)), admission)
+    except ForeignQuery:
+        raise _not_of(asks, description.query) from None
     except (FrameRefused, RowRefused) as error:
         raise bad_request(str(error)) from None
     except Busy as error:
@@ -179,16 +183,20 @@ async def commit(request: web.Request, node: Managed) -> web.StreamResponse:
     room = await _room(node, asks)
     fields = await read_fields(request)
     query, batch = _query(fields.text("query")), _whole(fields, "batch")
-    user = user_of(request)
+    named = _partitions(fields)
+    takes_over = is_administrator(user_of(request))
+    if named and room.owner(query) is None and not takes_over:
+        # Nothing of it can be there; whose it is not is told in no other way.
+        raise _not_of(asks, query)
+    _check_owned(asks, room, query, takes_over=takes_over)
+    _check_may_write(asks, query)
     progress = room.progress(query)
-    if progress is not None and progress.user != user.name and not is_administrator(user):
-        raise not_authorised(f"query '{query}' is another user's")
     if progress is not None and is_over(progress, batch):
         return _over(progress, batch)
     under_way = room.commits.get(query)
     if under_way is None:
         try:
-            under_way = _begun(room, asks, fields, query=query, batch=batch, user=user.name)
+            under_way = _begun(room, asks, named, query=query, batch=batch)
         except Busy as error:
             raise _conflict(str(error)) from None
         except Full as error:
@@ -214,13 +222,9 @@ async def discard(request: web.Request, node: Managed) -> web.StreamResponse:
     asks = asking(request, node)
     room = await _room(node, asks)
     query, batch = _query(request.query.get("query")), _number(request, "batch")
-    user = user_of(request)
-    owners = {each.description.user for each in room.shelf.of(query, batch).values()}
+    if not is_administrator(user_of(request)) and room.owner(query) != asks.requester.user:
+        raise _not_of(asks, query)
     under_way = room.commits.get(query)
-    if under_way is not None and under_way.plan.batch == batch:
-        owners.add(under_way.plan.user)
-    if owners - {user.name} and not is_administrator(user):
-        raise not_authorised(f"query '{query}' is another user's")
     try:
         if request.query.get("force") == "true" and under_way is not None and under_way.plan.batch == batch:
             if not under_way.is_decided:
@@ -238,7 +242,7 @@ async def discard(request: web.Request, node: Managed) -> web.StreamResponse:
 
 @described(gives=list[BatchShape])
 async def staged(request: web.Request, node: Managed) -> web.StreamResponse:
-    """All batches that wait for their commit, or are being published, of virtual hosts that the user sees."""
+    """Batches that wait for their commit, or are being published: the user's own; all to who monitors."""
     user = user_of(request)
     seen = set(node.metadata.vhosts.by_name if is_monitor(user) else login_vhosts(node, user))
     rooms = [room for name, room in sorted(node.staging.rooms.items()) if name in seen]
@@ -247,7 +251,12 @@ async def staged(request: web.Request, node: Managed) -> web.StreamResponse:
         with suppress(OSError, SegmentError):
             await room.ready()
     return reply(
-        [_batch(room, query, batch) for room in rooms for query, batch in sorted(room.shelf.by_batch)]
+        [
+            _batch(room, query, batch)
+            for room in rooms
+            for query, batch in sorted(room.shelf.by_batch)
+            if is_monitor(user) or room.owner(query) == user.name
+        ]
     )
 
 
@@ -273,8 +282,31 @@ def _decided(room: Room, description: StageDescription) -> str | None:
     return None
 
 
-def _begun(room: Room, asks: Asking, fields: Fields, *, query: str, batch: int, user: str) -> Commit:
-    """A commit of what `fields` name, or of what was decided before."""
+def _check_owned(asks: Asking, room: Room, query: str, *, takes_over: bool) -> None:
+    """Refuse a query that is another user's, in the words in which one is refused that nobody has."""
+    if not room.is_open_to(query, asks.requester.user, takes_over=takes_over):
+        raise _not_of(asks, query)
+
+
+def _check_may_write(asks: Asking, query: str) -> None:
+    """Refuse a commit, also an empty one, of a user who may write to no exchange of the virtual host."""
+    for name in asks.domain.vhost.router.exchanges:
+        with suppress(AccessRefused):
+            asks.requester.authorizer.check_write_exchange(name)
+            return
+    raise _not_of(asks, query)
+
+
+def _not_of(asks: Asking, query: str) -> Refused:
+    vhost, user = asks.domain.vhost.name, asks.requester.user
+    return Refused(
+        refused(403, "forbidden", f"user '{user}' has staged nothing as query '{query}' in vhost '{vhost}'")
+    )
+
+
+def _begun(room: Room, asks: Asking, named: list[tuple[int, int]], *, query: str, batch: int) -> Commit:
+    """A commit of the partitions and attempts that are `named`, or of what was decided before."""
+    user = asks.requester.user
     plan = room.shelf.plans.get(query)
     if plan is not None:
         if plan.batch != batch:
@@ -283,7 +315,7 @@ def _begun(room: Room, asks: Asking, fields: Fields, *, query: str, batch: int, 
     places = room.shelf.of(query, batch)
     stages: list[Stage] = []
     missing = []
-    for partition, attempt in _partitions(fields):
+    for partition, attempt in named:
         found = places.get((partition, attempt))
         if found is None:
             missing.append({"partition": partition, "attempt": attempt})
@@ -293,7 +325,7 @@ def _begun(room: Room, asks: Asking, fields: Fields, *, query: str, batch: int, 
         reason = f"{len(missing)} of the stages of batch {batch} are not there: nothing is published"
         raise Refused(reply({"error": "missing", "reason": reason, "missing": missing}, 409))
     if any(found.description.user != user for found in stages):
-        raise not_authorised("some of it was staged by another user")
+        raise _not_of(asks, query)
     for exchange in {found.description.exchange for found in stages}:
         _check_exchange(asks, exchange)
     started = room.commit(query, batch, stages, user)
@@ -358,7 +390,10 @@ def _batch(room: Room, query: str, batch: int) -> dict[str, object]:
 
 def _check_exchange(asks: Asking, name: str) -> None:
     """Raise unless the user may write to the exchange `name`; its routing keys are looked at one by one."""
-    asks.requester.authorizer.check_write_exchange(name)
+    try:
+        asks.requester.authorizer.check_write_exchange(name)
+    except AccessRefused as error:
+        raise Refused(refused(403, "forbidden", error.reply_text)) from None
     if name not in asks.domain.vhost.router.exchanges:
         raise NotFound(f"no exchange '{name}' in vhost '{asks.domain.vhost.name}'")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from warren.limits import (
     STAGED_AGE_MS_MAX,
     STAGED_COUNT_MAX,
     STAGED_QUERIES_MAX,
+    STAGED_QUERIES_OF_USER_MAX,
     STAGED_QUERY_AGE_MS_MAX,
     STAGED_QUERY_AGE_MS_MIN,
     STAGED_SIZE_MAX,
@@ -51,16 +53,21 @@ class Busy(Exception):
     """It cannot be done now, or not like this; the text says why."""
 
 
+class ForeignQuery(Exception):
+    """The query is another user's."""
+
+
 class Full(Exception):
     """There is no room for more; the text says where."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What rows must keep to: where they may go, and whether they must reach a queue."""
+    """What rows must keep to: where they may go, whether to reach a queue, and whose their query may be."""
 
     admit: Admit
     is_mandatory: bool
+    takes_over: bool
 
 
 class Room:
@@ -79,8 +86,8 @@ class Room:
         self._writing: DirectoryDisk | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._opening: asyncio.Task[None] | None = None
-        # Batches for which rows come in just now -> how many stages of each.
-        self._coming: dict[tuple[str, int], int] = {}
+        # Batches for which rows come in just now, and from whom -> how many stages of each.
+        self._coming: Counter[tuple[str, int, str]] = Counter()
 
     # --- its life -------------------------------------------------------------------------------
 
@@ -137,21 +144,59 @@ class Room:
         """What reads Arrow; it takes a while, the first time. ImportError if it is not there."""
         return await done_by(self._staging.receiver, partial(import_module, "pyarrow"))
 
+    # --- whose a query is -----------------------------------------------------------------------
+
+    def owner(self, query: str) -> str | None:
+        """The user who alone stages and commits as `query`; None if nothing is known of it.
+
+        Who leaves or commits something first, and after that who has committed its last batch.
+        """
+        progress = self.progress(query)
+        users = self._users(query)
+        if progress is not None and (not users or progress.user in users):
+            return progress.user
+        return min(users, default=None)
+
+    def is_open_to(self, query: str, user: str, *, takes_over: bool) -> bool:
+        """True if `user` may stage and commit as `query`.
+
+        Who `takes_over` goes on with a query of which nothing is staged or being published by others.
+        """
+        if takes_over:
+            return not self._users(query) - {user}
+        return self.owner(query) in (None, user)
+
+    def _users(self, query: str) -> set[str]:
+        """Of whom something of `query` is staged, coming in or being published."""
+        users = {user for coming, _, user in self._coming if coming == query}
+        users.update(self.shelf.users.get(query, ()))
+        plan = self.shelf.plans.get(query)
+        if plan is None and query in self.commits:
+            plan = self.commits[query].plan
+        if plan is not None:
+            users.add(plan.user)
+        return users
+
     # --- staging --------------------------------------------------------------------------------
 
     async def stage(
         self, description: Description, rows: Rows, frames: AsyncIterator[Frame], admission: Admission
     ) -> Stage:
-        """Keep the rows that come in `frames`. Busy, Full, RowRefused, OSError; and what `admit` raises."""
-        batch = (description.query, description.batch)
-        self._coming[batch] = self._coming.get(batch, 0) + 1
+        """Keep the rows that come in `frames`.
+
+        ForeignQuery, Busy, Full, RowRefused, OSError; and what `admit` raises.
+        """
+        if not self.is_open_to(description.query, description.user, takes_over=admission.takes_over):
+            raise ForeignQuery
+        coming = (description.query, description.batch, description.user)
+        self._coming[coming] += 1
         try:
             async with self._staging.turn:
                 return await self._receive(description, rows, frames, admission)
         finally:
-            self._coming[batch] -= 1
-            if not self._coming[batch]:
-                del self._coming[batch]
+            self._coming[coming] -= 1
+            if not self._coming[coming]:
+                del self._coming[coming]
 
     async def _receive(
         self, description: Description, rows: Rows, frames: AsyncIterator[Frame], admission: Admission
@@ -249,7 +294,7 @@ class Room:
         """Begin to commit `stages` of `batch`, which nothing is in the way of; see `decide`. Busy, Full."""
         progress = self.progress(query)
         if progress is None:
-            self._make_place()
+            self._make_place(user)
         elif progress.batch == batch:
             raise Busy(f"batch {batch} was published in part, and its plan is damaged")
         plan = Plan(
@@ -306,9 +351,10 @@ class Room:
 
     def expire(self, now: int) -> None:
         """Forget what has waited too long for its commit, and queries that nobody asks about any more."""
+        coming = {(query, batch) for query, batch, _ in self._coming}
         for batch in list(self.shelf.by_batch):
             commit = self.commits.get(batch[0])
-            if batch in self._coming or (commit is not None and commit.plan.batch == batch[1]):
+            if batch in coming or (commit is not None and commit.plan.batch == batch[1]):
                 continue
             old = [
                 stage
@@ -334,14 +380,23 @@ class Room:
             if is_key(key) and key not in busy
         }
 
-    def _make_place(self) -> None:
-        """Have room for one query more, if need be by forgetting the one with the eldest batch."""
-        if len(self._store.marks) < STAGED_QUERIES_MAX:
+    def _make_place(self, user: str) -> None:
+        """Have room for one query more of `user`, if need be by forgetting the one with the eldest batch.
+
+        Of those of `user`, if that user has so many that others would have no room.
+        """
+        if len(self._store.marks) < STAGED_QUERIES_OF_USER_MAX:
             return
         queries = self._queries()
+        of_user = {key: progress for key, progress in queries.items() if progress.user == user}
+        most = STAGED_QUERIES_MAX
+        if len(of_user) >= STAGED_QUERIES_OF_USER_MAX:
+            queries, most = of_user, STAGED_QUERIES_OF_USER_MAX
+        elif len(self._store.marks) < most:
+            return
         key = min(queries, key=lambda key: queries[key].at, default=None)
         if key is None or queries[key].at + STAGED_QUERY_AGE_MS_MIN > self._staging.now():
-            raise Full(f"{STAGED_QUERIES_MAX} queries have committed something within a day")
+            raise Full(f"{most} queries have committed something within a day")
         self._store.forget(key)
 
     def _beginning(self, plan: Plan, progress: Progress | None) -> Progress:

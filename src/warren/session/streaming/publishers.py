@@ -19,6 +19,7 @@ from warren.queues.stream import StreamQueue
 from warren.session.outbox import Outbox
 from warren.session.streaming.confirming import Confirming
 from warren.session.streaming.counts import StreamCounts
+from warren.vhost.committing import STAGED_PRODUCER
 from warren.vhost.vhost import VirtualHost
 from warren.wire.streams.codes import Code, Malformed
 from warren.wire.streams.commands import PublishError
@@ -60,6 +61,9 @@ class Publishers:
         """Let messages come for `stream`; with a `reference`, none of them twice."""
         if len(reference.encode("utf-8", "surrogateescape")) > STREAM_REFERENCE_SIZE_MAX:
             return Code.PRECONDITION_FAILED
+        if reference.startswith(STAGED_PRODUCER):
+            # A number published under the name of somebody's query would have its rows passed over.
+            return Code.ACCESS_REFUSED
         is_taken = number in self._publishers or any(
             reference and known.reference == reference and known.stream is stream
             for known in self._publishers.values()

@@ -4,6 +4,7 @@ Nothing here waits for the disk but `open_shelf`: whoever changes the shelf has 
 or deletes afterwards what it answers.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from warren.store.disk import Delete, Disk, Step, SyncDirectory
@@ -21,7 +22,7 @@ Place = tuple[int, int]
 class Shelf:
     """The stages and plans of one virtual host."""
 
-    __slots__ = ("_next", "by_batch", "octets", "plans", "stages")
+    __slots__ = ("_next", "by_batch", "octets", "plans", "stages", "users")
 
     def __init__(self, number: int = 0) -> None:
         """An empty one, on which no number up to `number` is used."""
@@ -29,6 +30,8 @@ class Shelf:
         # By number; and by what they are for.
         self.stages: dict[int, Stage] = {}
         self.by_batch: dict[Batch, dict[Place, Stage]] = {}
+        # Of whom how many stages of a query are there.
+        self.users: dict[str, Counter[str]] = {}
         # By query, of which one batch at a time is published.
         self.plans: dict[str, Plan] = {}
         # Of all files of stages.
@@ -49,6 +52,7 @@ class Shelf:
         # The last of them takes the batch with it.
         self.by_batch.setdefault((description.query, description.batch), places)[place] = stage
         self.stages[stage.number] = stage
+        self.users.setdefault(description.query, Counter())[description.user] += 1
         self.octets += stage.size
         return steps
 
@@ -61,6 +65,12 @@ class Shelf:
             if not places:
                 del self.by_batch[description.query, description.batch]
             del self.stages[stage.number]
+            users = self.users[description.query]
+            users[description.user] -= 1
+            if not users[description.user]:
+                del users[description.user]
+            if not users:
+                del self.users[description.query]
             self.octets -= stage.size
         return [Delete(stage.name) for stage in stages]
 

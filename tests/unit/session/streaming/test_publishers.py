@@ -130,6 +130,13 @@ def test_numbers_and_references_are_taken_once(node: Node) -> None:
     assert client.ask(commands.DeclarePublisher(2, "ref", "s")) == [(Key.DECLARE_PUBLISHER, Code.OK)]
 
 
+def test_no_client_publishes_under_the_name_of_a_staged_query(node: Node) -> None:
+    client = declared(node)
+    answer = client.ask(commands.DeclarePublisher(2, "staged:query", "s"))
+    assert answer == [(Key.DECLARE_PUBLISHER, Code.ACCESS_REFUSED)]
+    assert client.ask(commands.DeclarePublisher(2, "staged", "s")) == [(Key.DECLARE_PUBLISHER, Code.OK)]
+
+
 def test_publishing_needs_write_on_the_stream(node: Node) -> None:
     client = node.stream()
     node.proposals.apply(SetPermissions(user="guest", vhost="/", configure=".*", write="^$", read=".*"))

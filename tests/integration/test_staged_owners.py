@@ -1,0 +1,169 @@
+"""A staged query belongs to one user of one virtual host, whatever others ask for by its name."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.api import Answer, Client
+from tests.integration.own_vhost import channel_in_vhost
+from tests.integration.process import Broker, broker
+from tests.integration.staging import Job, bodies
+from tests.integration.test_serve import connect
+
+VHOST = "owned"
+USERS = {"owner": ".*", "other": ".*", "powerless": "^$"}
+
+
+@pytest.fixture
+def channel(node: Broker, client: Client) -> Iterator[Any]:
+    with channel_in_vhost(node, client, VHOST) as channel:
+        channel.queue_declare("q", durable=True)
+        for user, write in USERS.items():
+            client.ask(f"PUT /users/{user}", {"password": "x", "tags": "management"})
+            client.ask(f"PUT /permissions/{VHOST}/{user}", {"configure": "", "write": write, "read": ""})
+        yield channel
+        for user in USERS:
+            client.ask(f"DELETE /users/{user}")
+
+
+def job(node: Broker, user: str, query: str, exchange: str = "amq.default") -> Job:
+    return Job(Client(node, f"{user}:x"), query, exchange, VHOST)
+
+
+def taken(channel: Any) -> list[bytes]:
+    found = []
+    while (got := channel.basic_get("q", auto_ack=True))[0] is not None:
+        found.append(got[2])
+    return found
+
+
+def said(answer: Answer, query: str) -> tuple[int, str]:
+    """What was answered, with the name of the query left out."""
+    return answer.status, str(answer.value).replace(query, "…")
+
+
+@pytest.mark.parametrize("user", ["other", "powerless"])
+def test_an_empty_commit_of_another_user_does_not_pass_for_one_of_the_owner(
+    node: Broker, channel: Any, user: str
+) -> None:
+    owner = job(node, "owner", "mine")
+    assert owner.stage(0, 0, bodies([b"1", b"2"], "q")).status == 200
+    for batch in (0, 1, 1_000):
+        assert job(node, user, "mine").commit(batch).status == 403
+    assert owner.commit(0, 0).value == {"state": "committed", "rows": 2, "unroutable": 0}
+    # Nor after the first batch, of which nothing is staged any more.
+    for batch in (0, 1, 1_000):
+        assert job(node, user, "mine").commit(batch).status == 403
+    assert owner.stage(1, 0, bodies([b"3"], "q")).value["rows"] == 1
+    assert owner.commit(1, 0).value["state"] == "committed"
+    assert taken(channel) == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("user", ["other", "powerless"])
+def test_what_another_user_stages_replaces_nothing(node: Broker, channel: Any, user: str) -> None:
+    owner = job(node, "owner", "kept")
+    assert owner.stage(0, 0, bodies([b"mine"], "q")).status == 200
+    for partition in (0, 1):
+        assert job(node, user, "kept").stage(0, partition, bodies([b"theirs"], "q")).status == 403
+    assert owner.commit(0, 0).value["rows"] == 1
+    assert job(node, user, "kept").stage(1, 0, bodies([b"theirs"], "q")).status == 403
+    assert taken(channel) == [b"mine"]
+
+
+def test_what_another_user_discards_stays(node: Broker, client: Client, channel: Any) -> None:
+    owner = job(node, "owner", "stays")
+    owner.stage(0, 0, bodies([b"mine"], "q"))
+    for user in ("other", "powerless"):
+        for more in ({}, {"force": "true"}):
+            assert job(node, user, "stays").discard(0, **more).status == 403
+    assert owner.commit(0, 0).value["rows"] == 1
+    owner.stage(1, 0, bodies([b"more"], "q"))
+    # An administrator may, as nobody else clears up behind a user who is gone.
+    assert Job(client, "stays", vhost=VHOST).discard(1).status == 204
+    assert owner.commit(1, 0).status == 409
+    assert owner.discard(1).status == 204
+
+
+def test_a_query_of_somebody_else_is_refused_as_one_that_nobody_has(node: Broker, channel: Any) -> None:
+    job(node, "owner", "there").stage(0, 0, bodies([b"1"], "q"))
+    done = job(node, "owner", "done")
+    done.stage(0, 0, bodies([b"1"], "q"))
+    assert done.commit(0, 0).status == 200
+    for user in ("other", "powerless"):
+        nobodys = job(node, user, "nobody's")
+        for query in ("there", "done"):
+            foreign = job(node, user, query)
+            assert said(foreign.commit(0, 0), query) == said(nobodys.commit(0, 0), "nobody's")
+            assert said(foreign.discard(0), query) == said(nobodys.discard(0), "nobody's")
+            assert foreign.discard(0).status == foreign.commit(0, 0).status == 403
+            assert Client(node, f"{user}:x").get("/warren/staged") == []
+    powerless, nobodys = job(node, "powerless", "there"), job(node, "powerless", "nobody's")
+    assert said(powerless.commit(0), "there") == said(nobodys.commit(0), "nobody's")
+    rows = bodies([b"1"], "q")
+    assert said(powerless.stage(0, 0, rows), "there") == said(nobodys.stage(0, 0, rows), "nobody's")
+    assert [one["query"] for one in Client(node, "owner:x").get("/warren/staged")] == ["there"]
+
+
+def test_whoever_may_write_nowhere_commits_not_even_nothing(
+    node: Broker, client: Client, channel: Any
+) -> None:
+    assert job(node, "powerless", "nothing").commit(0).status == 403
+    owner = job(node, "owner", "lost rights")
+    assert owner.commit(0).value["state"] == "committed"
+    client.ask(f"PUT /permissions/{VHOST}/owner", {"configure": "", "write": "^$", "read": ""})
+    for batch in (0, 1):
+        assert owner.commit(batch).status == 403
+    client.ask(f"PUT /permissions/{VHOST}/owner", {"configure": "", "write": "^amq.topic$", "read": ""})
+    assert owner.commit(1).value["state"] == "committed"
+
+
+def test_the_same_name_in_another_virtual_host_is_another_query(
+    node: Broker, client: Client, channel: Any
+) -> None:
+    job(node, "owner", "twice").stage(0, 0, bodies([b"1"], "q"))
+    client.ask("PUT /vhosts/owned2")
+    client.ask("PUT /permissions/owned2/other", {"configure": "", "write": ".*", "read": ""})
+    assert Job(Client(node, "other:x"), "twice", vhost="owned2").commit(0).status == 200
+    assert job(node, "owner", "twice").commit(0, 0).value["rows"] == 1
+    client.ask("DELETE /vhosts/owned2")
+
+
+def test_an_administrator_takes_a_query_over_once_nothing_of_its_owner_is_left(
+    node: Broker, client: Client, channel: Any
+) -> None:
+    owner, administrator = job(node, "owner", "taken"), Job(client, "taken", vhost=VHOST)
+    owner.stage(0, 0, bodies([b"1"], "q"))
+    assert administrator.commit(0).status == administrator.commit(0, 0).status == 403
+    assert administrator.stage(0, 0, bodies([b"2"], "q")).status == 403
+    assert owner.commit(0, 0).status == 200
+    assert administrator.stage(1, 0, bodies([b"3"], "q")).status == 200
+    # From here on the owner is told, rather than having rows passed over.
+    assert owner.stage(1, 0, bodies([b"4"], "q")).status == 403
+    assert administrator.commit(1, 0).status == 200
+    assert owner.stage(2, 0, bodies([b"5"], "q")).status == 403
+    assert taken(channel) == [b"1", b"3"]
+
+
+def test_whose_a_query_is_survives_a_kill(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as node:
+        client = Client(node)
+        connect(node.port).channel().queue_declare("q", durable=True)
+        for user in ("owner", "other"):
+            client.ask(f"PUT /users/{user}", {"password": "x", "tags": "management"})
+            client.ask(f"PUT /permissions/%2F/{user}", {"configure": "", "write": ".*", "read": ""})
+        owner = Job(Client(node, "owner:x"), "committed")
+        owner.stage(0, 0, bodies([b"1"], "q"))
+        assert owner.commit(0, 0).status == 200
+        Job(Client(node, "owner:x"), "staged").stage(0, 0, bodies([b"2"], "q"))
+        node.process.send_signal(signal.SIGKILL)
+        node.process.wait()
+    with broker("--data-dir", str(tmp_path)) as node:
+        for query in ("committed", "staged"):
+            other = Job(Client(node, "other:x"), query)
+            assert [other.commit(0).status, other.commit(1).status, other.discard(0).status] == [403] * 3
+            assert other.stage(0, 0, bodies([b"3"], "q")).status == 403
+        owner = Client(node, "owner:x")
+        assert Job(owner, "committed").commit(0, 0).value["state"] == "already committed"
+        assert Job(owner, "staged").commit(0, 0).value["rows"] == 1
