@@ -453,6 +453,8 @@ PAGE_SIZE_MAX = 500
 LISTED_PER_TURN = 24
 # Records of which only a column is looked at, or names that are held against a text: half a millisecond.
 NAMES_PER_TURN = 1_024
+# Arguments of bindings whose keys are remembered: one takes some 50 µs, and listings sort by them.
+BINDING_KEYS_REMEMBERED = 4_096
 # Records of which some columns are written in one turn: half a millisecond.
 SHOWN_PER_TURN = 256
 # Keys of a list that are held against two others in one turn, to find what a page shows: half a millisecond.
@@ -482,6 +484,8 @@ PLANNED_PER_TURN = 32
 LET_GO_PER_TURN = 512
 # Entries that are told of in one answer, with what is there and what is to be.
 PLANNED_SHOWN_MAX = 1_000
+# Things of a document that this broker cannot have, named in one answer: enough to mend the document at once.
+DEFINITIONS_NAMED_MAX = 100
 # Octets of messages that are got with one request; the answer, which is longer, is made in memory.
 HTTP_GOT_SIZE_MAX = 33_554_432
 # Messages of one answer when somebody looks into a queue; some kilobytes of JSON each.

@@ -49,12 +49,62 @@ def test_the_hash_of_a_password_lets_its_owner_in(node: Broker, client: Client) 
         ({"password": "a", "password_hash": "", "tags": ""}, "both_password_and_password_hash_are_provided"),
         ({"password_hash": "notbase64", "tags": ""}, ["not_base64", "notbase64"]),
         ({"password": 5, "tags": ""}, ["not_string", 5]),
+        ({"password": "x", "administrator": 1}, ["not_boolean", 1]),
+        ({"password": "x", "administrator": "maybe"}, ["not_boolean", "maybe"]),
         ({"password": "x", "tags": [5]}, ["not_tags", [5]]),
     ],
 )  # fmt: skip
 def test_a_user_that_cannot_be(client: Client, body: object, reason: object) -> None:
     assert client.refusal("PUT /users/bad", body) == (400, reason)
     assert client.status("GET /users/bad") == 404
+
+
+def test_a_user_comes_with_permissions(client: Client) -> None:
+    body = {"password": "p", "tags": "", "permissions": {"/": ALL | {"read": "^a"}}}
+    assert client.status("PUT /users/u", body) == 201
+    shown = [{"user": "u", "vhost": "/", "configure": ".*", "write": ".*", "read": "^a"}]
+    assert client.get("/users/u/permissions") == shown
+    # What is not named stays as it is.
+    assert client.status("PUT /users/u", {"tags": "", "permissions": {}}) == 204
+    assert client.get("/users/u/permissions") == shown
+    client.ask("DELETE /users/u")
+
+
+@pytest.mark.parametrize(
+    ("permissions", "reason"),
+    [
+        ({"nosuch": ALL}, ["no_such_vhost", "nosuch"]),
+        ({"/": ALL | {"configure": "("}}, ["invalid_regexp", [40], [list(b"missing )"), 1]]),
+        # RabbitMQ answers these with 500, and makes the user.
+        ({"/": {"configure": ".*", "write": ".*"}}, "[{key_missing,read}]"),
+        ({"/": ALL | {"read": None}}, ["not_string", None]),
+        ({"/": "x"}, ["not_object", "x"]),
+        ([], ["not_object", []]),
+    ],
+)
+def test_a_user_is_not_made_with_permissions_that_cannot_be(
+    client: Client, permissions: object, reason: object
+) -> None:
+    body = {"password": "p", "tags": "", "permissions": permissions}
+    assert client.refusal("PUT /users/bad", body) == (400, reason)
+    assert client.status("GET /users/bad") == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "tags"),
+    [
+        ({"administrator": True}, ["administrator"]),
+        ({"administrator": "true"}, ["administrator"]),
+        ({"administrator": False}, []),
+        ({"administrator": True, "tags": "monitoring"}, ["monitoring"]),
+    ],
+)
+def test_an_administrator_may_be_called_so_without_tags(
+    client: Client, body: dict[str, object], tags: list[str]
+) -> None:
+    assert client.status("PUT /users/u", {"password": "p", **body}) == 201
+    assert client.get("/users/u")["tags"] == tags
+    client.ask("DELETE /users/u")
 
 
 def test_many_users_go_at_once(client: Client) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.integration.api import Client
-from tests.integration.process import Broker, broker
+from tests.integration.process import Broker, broker, refusal
 from tests.integration.test_serve import connect
 
 # As RabbitMQ 3.10.8 exports it.
@@ -120,39 +120,57 @@ def test_nothing_is_made_of_a_document_that_has_something_impossible(client: Cli
     assert "good" not in [queue["name"] for queue in client.get("/definitions/%2f")["queues"]]
 
 
-def test_what_is_not_there_yet_is_left_out_and_said(tmp_path: Path) -> None:
-    document = {
-        "vhosts": [{"name": "/"}],
-        "users": [{"name": "guest", "password": "guest", "tags": "administrator"}],
-        "permissions": [{"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
-        "queues": [
-            {"name": "kept", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}},
-            {"name": "quorum", "vhost": "/", "durable": True, "auto_delete": False,
-             "arguments": {"x-queue-type": "quorum"}},
-        ],
-        "exchanges": [
-            {"name": "federation: a -> b", "vhost": "/", "type": "x-federation-upstream", "durable": True,
-             "auto_delete": True, "internal": True, "arguments": {"x-internal-purpose": "federation"}},
-        ],
-        "bindings": [
-            {"source": "amq.direct", "vhost": "/", "destination": name, "destination_type": "queue",
-             "routing_key": "k", "arguments": {}}
-            for name in ("kept", "quorum")
-        ],
-    }  # fmt: skip
-    (tmp_path / "definitions.json").write_text(json.dumps(document))
-    with broker(WARREN_LOAD_DEFINITIONS=str(tmp_path / "definitions.json")) as started:
-        client = Client(started)
-        for _ in ("at start", "over HTTP"):
-            exported = client.get("/definitions")
-            assert [queue["name"] for queue in exported["queues"]] == ["kept"]
-            assert [binding["destination"] for binding in exported["bindings"]] == ["kept"]
-            assert exported["exchanges"] == []
-            assert client.status("POST /definitions", document) == 204
-        started.stop()
-        left_out = [line for line in started.lines if "left out" in line]
-    assert len([line for line in left_out if "queue 'quorum' in vhost '/'" in line]) == 3
-    assert len([line for line in left_out if "'federation: a -> b' in vhost '/'" in line]) == 3
+# What RabbitMQ can have in a virtual host and this broker cannot, and how it is named.
+IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
+    "queues": (
+        {"name": "q.quorum", "vhost": "/", "durable": True, "auto_delete": False,
+         "arguments": {"x-queue-type": "quorum"}},
+        "queue type 'quorum' is not supported yet: queue 'q.quorum' in vhost '/'",
+    ),
+    "exchanges": (
+        {"name": "federation: a -> b", "vhost": "/", "type": "x-federation-upstream", "durable": True,
+         "auto_delete": True, "internal": True, "arguments": {"x-internal-purpose": "federation"}},
+        "'federation: a -> b' in vhost '/', which federation made for itself",
+    ),
+    "parameters": (
+        {"name": "s", "vhost": "/", "component": "shovel",
+         "value": {"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"}},
+        "parameter 's' in vhost '/': component shovel not found",
+    ),
+    "policies": (
+        {"name": "p", "vhost": "/", "pattern": "", "apply-to": "all", "priority": 0,
+         "definition": {"federation-upstream-set": "all"}},
+        "policy 'p' in vhost '/': [{<<\"federation-upstream-set\">>,<<\"all\">>}]"
+        " are not recognised policy settings",
+    ),
+}  # fmt: skip
+
+
+def test_what_this_broker_cannot_have_is_named_and_nothing_is_imported(client: Client) -> None:
+    kept = {"name": "kept", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
+    document = {section: [entry] for section, (entry, _) in IMPOSSIBLE.items()}
+    document["queues"].append(kept)
+    before = client.get("/definitions")
+    for path in ("/definitions", "/definitions/%2f"):
+        status, reason = client.refusal(f"POST {path}", document)
+        assert status == 400
+        assert [text for _, text in IMPOSSIBLE.values() if text not in str(reason)] == []
+    assert client.get("/definitions") == before
+    # A plan shows the rest; it is not carried out either.
+    plan = client.ask("POST /warren/definitions/plan", document).value
+    assert sorted(plan["left_out"]) == sorted(text for _, text in IMPOSSIBLE.values())
+    fingerprint = plan["fingerprint"]
+    assert client.status(f"POST /warren/definitions/apply?fingerprint={fingerprint}", document) == 400
+    assert client.get("/definitions") == before
+
+
+@pytest.mark.parametrize("section", IMPOSSIBLE)
+def test_a_node_does_not_start_with_definitions_that_it_cannot_have(tmp_path: Path, section: str) -> None:
+    entry, text = IMPOSSIBLE[section]
+    (tmp_path / "definitions.json").write_text(json.dumps({"vhosts": [{"name": "/"}], section: [entry]}))
+    status, errors = refusal(WARREN_LOAD_DEFINITIONS=str(tmp_path / "definitions.json"))
+    assert status != 0
+    assert text in errors
 
 
 def test_many_queues_and_bindings_come_in_one_document(client: Client) -> None:

@@ -1,8 +1,11 @@
 """Policies, operator policies and parameters over HTTP: kept, in force, and refused in RabbitMQ's words."""
 
+import re
+from pathlib import Path
+
 import pytest
-from tests.integration.api import Client
-from tests.integration.process import Broker
+from tests.integration.api import Client, get
+from tests.integration.process import Broker, broker
 from tests.integration.test_serve import connect
 
 KINDS = ["policies", "operator-policies"]
@@ -76,10 +79,15 @@ def test_a_policy_is_in_force_at_once(node: Broker, client: Client) -> None:
         ),
         ("PUT /parameters/policy/%2f/a", {"value": ONE}, "policies may not be set using this method"),
         ("PUT /parameters/shovel/%2f/a", {}, "[{key_missing,value}]"),
+        *(
+            (f"PUT /parameters/{component}/%2f/a", {"value": {"uri": None}},
+             f"Validation failed\n\ncomponent {component} not found\n")
+            for component in ("shovel", "federation-upstream", "federation-upstream-set")
+        ),
         (
-            "PUT /parameters/shovel/%2f/a", {"value": {}},
-            "Validation failed\n\nMust specify 'src-exchange' or 'src-queue'\n"
-            'Key "dest-uri" not found in a\nKey "src-uri" not found in a\n',
+            "PUT /policies/%2f/fed", {"pattern": "", "definition": {"federation-upstream-set": "all"}},
+            'Validation failed\n\n[{&lt;&lt;"federation-upstream-set"&gt;&gt;,&lt;&lt;"all"&gt;&gt;}]'
+            " are not recognised policy settings\n",
         ),
     ],
 )  # fmt: skip
@@ -88,15 +96,16 @@ def test_what_is_refused(client: Client, line: str, body: object, reason: str) -
 
 
 def test_parameters_are_kept_by_component_and_name(client: Client) -> None:
-    value = {"uri": "amqp://localhost"}
-    path = "/parameters/federation-upstream/%2f/up"
+    value = {"max-queues": 500}
+    path = "/parameters/vhost-limits/%2f/limits"
     assert client.status(f"PUT {path}", {"value": value}) == 201
-    assert client.status(f"PUT {path}", {"value": value | {"max-hops": 2}}) == 204
+    assert client.status(f"PUT {path}", {"value": value | {"max-connections": 500}}) == 204
     shown = {
-        "value": value | {"max-hops": 2}, "vhost": "/", "component": "federation-upstream", "name": "up",
+        "value": value | {"max-connections": 500}, "vhost": "/", "component": "vhost-limits",
+        "name": "limits",
     }  # fmt: skip
     assert client.get(path) == shown
-    assert client.get("/parameters") == client.get("/parameters/federation-upstream/%2f") == [shown]
+    assert client.get("/parameters") == client.get("/parameters/vhost-limits/%2f") == [shown]
     assert client.get("/parameters/nothing") == []
     client.ask("PUT /policies/%2f/p", ONE)
     assert [entry["name"] for entry in client.get("/parameters/policy/%2f")] == ["p"]
@@ -109,7 +118,21 @@ def test_parameters_of_the_broker(client: Client) -> None:
     assert client.status("PUT /global-parameters/g", {"value": {"a": None}}) == 201
     assert client.status("PUT /global-parameters/g", {"value": [1]}) == 204
     assert client.get("/global-parameters/g") == {"name": "g", "value": [1]}
-    assert client.get("/global-parameters") == [{"name": "g", "value": [1]}]
+    assert {"name": "g", "value": [1]} in client.get("/global-parameters")
     assert client.refusal("PUT /global-parameters/g", {}) == (400, "[{key_missing,value}]")
     assert client.status("DELETE /global-parameters/g") == 204
     assert client.status("GET /global-parameters/g") == 404
+
+
+def test_a_cluster_has_an_id_that_a_restart_keeps(tmp_path: Path) -> None:
+    found = []
+    for _ in range(2):
+        with broker("--data-dir", str(tmp_path)) as started:
+            found.append(Client(started).get("/global-parameters/internal_cluster_id")["value"])
+            metrics = get(started, "/metrics", "http/prometheus")[1].decode()
+            assert f'rabbitmq_cluster_permanent_id="{found[-1]}"' in metrics
+            started.stop()
+    assert found[0] == found[1]
+    assert re.fullmatch("rabbitmq-cluster-id-[A-Za-z0-9_-]{22}", found[0])
+    with broker() as other:
+        assert Client(other).get("/global-parameters/internal_cluster_id")["value"] != found[0]

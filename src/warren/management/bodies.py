@@ -41,8 +41,10 @@ class Fields:
             raise bad_request(f"[{comma.join(absent)}]")
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A field that is a string."""
-        value = self.get(name, default)
+        """A field that is a string; null is none, where there is a default."""
+        value = self.get(name)
+        if value is None and (default is not None or name not in self.by_name):
+            value = default
         if not isinstance(value, str):
             raise bad_request(["not_string", value])
         return value

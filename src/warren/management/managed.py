@@ -13,7 +13,7 @@ from warren.management.sessions import Sessions
 from warren.management.staging.staging import Staging
 from warren.metadata.definitions_import import PasswordHasher
 from warren.metadata.machine import Metadata
-from warren.metadata.parameters import CLUSTER_NAME
+from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
 from warren.metadata.proposals import Proposals
 from warren.session.server import Server
 from warren.session.streaming.counts import StreamCounts
@@ -92,3 +92,9 @@ class Managed:
         """What clients and people are told that they are connected to."""
         name = self.metadata.global_parameters.by_name.get(CLUSTER_NAME)
         return name if isinstance(name, str) else self.first_cluster_name
+
+    @property
+    def cluster_id(self) -> str:
+        """What tells the cluster from every other; its name where nobody has given it one."""
+        found = self.metadata.global_parameters.by_name.get(CLUSTER_ID)
+        return found if isinstance(found, str) else self.cluster_name

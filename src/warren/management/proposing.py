@@ -13,6 +13,7 @@ from warren.limits import IMPORTED_AT_ONCE
 from warren.management.managed import Managed
 from warren.management.replies import Refused, bad_request, missing, refused
 from warren.metadata.commands import INTERNAL_USER, Command, Outcome, Reply
+from warren.metadata.unsupported import unsupported
 from warren.metadata.users import User
 from warren.metadata.vhosts import Vhost
 from warren.model.patterns import pattern_error
@@ -25,6 +26,9 @@ ASKER: ContextVar[str] = ContextVar("ASKER", default=INTERNAL_USER)
 
 async def propose(node: Managed, command: Command) -> Reply:
     """Have `command` applied; what it refuses is the client's fault."""
+    reason = unsupported(command)
+    if reason is not None:
+        raise bad_request(reason)
     reply = await node.proposals.propose(command, ASKER.get())
     if reply.outcome is Outcome.REFUSED:
         raise bad_request(reply.text)
@@ -46,9 +50,13 @@ def at_once(items: Iterable[T], kind: Callable[[T], object]) -> Iterator[list[T]
 
 async def propose_checked(node: Managed, command: Command, *, is_escaped: bool = False) -> None:
     """The same for what RabbitMQ validates as a parameter; it escapes some of its texts for HTML."""
-    reply = await node.proposals.propose(command, ASKER.get())
-    if reply.outcome is Outcome.REFUSED:
-        raise bad_request(escaped(reply.text) if is_escaped else reply.text)
+    reason = unsupported(command)
+    if reason is None:
+        reply = await node.proposals.propose(command, ASKER.get())
+        if reply.outcome is not Outcome.REFUSED:
+            return
+        reason = reply.text
+    raise bad_request(escaped(reason) if is_escaped else reason)
 
 
 def escaped(text: str) -> str:

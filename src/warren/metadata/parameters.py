@@ -15,7 +15,6 @@ from warren.metadata.commands import (
     SetParameter,
 )
 from warren.metadata.events import Listener, ParameterChanged
-from warren.model.terms import printed_json
 
 # Parameters that RabbitMQ keeps as such and Warren keeps where they belong.
 POLICY = "policy"
@@ -24,14 +23,11 @@ VHOST_LIMITS = "vhost-limits"
 VHOST_LIMITS_NAME = "limits"
 # The global parameter that the cluster is called by, if somebody has set it.
 CLUSTER_NAME = "cluster_name"
+# And the one that tells it from every other, whatever it is called; made at its first start.
+CLUSTER_ID = "internal_cluster_id"
 
-# Components whose parameters are taken and kept; RabbitMQ knows them through its plugins.
-SHOVEL = "shovel"
-_COMPONENTS = frozenset((SHOVEL, "federation-upstream", "federation-upstream-set"))
-
-# Where a shovel takes from, one way or the other, and between what.
-_SHOVEL_SOURCES = frozenset(("src-exchange", "src-queue", "src-address"))
-_SHOVEL_ENDS = ("dest-uri", "src-uri")
+# Of parameters that an older log may hold; new ones are refused by `unsupported`.
+_COMPONENTS = frozenset(("shovel", "federation-upstream", "federation-upstream-set"))
 
 _VHOST_LIMITS: dict[str, validation.Check] = {
     "max-connections": validation.integer,
@@ -88,16 +84,6 @@ class GlobalParameters:
         del self.by_name[command.name]
         self._notify(ParameterChanged("", "", command.name))
         return DONE
-
-
-def shovel_errors(name: str, value: Json) -> list[str]:
-    """What a shovel cannot do without, last things first."""
-    if not isinstance(value, Mapping):
-        return [f"{name} not a list {printed_json(value)}"]
-    errors = []
-    if not _SHOVEL_SOURCES.intersection(value):
-        errors.append("Must specify 'src-exchange' or 'src-queue'")
-    return errors + [f'Key "{key}" not found in {name}' for key in _SHOVEL_ENDS if key not in value]
 
 
 def limits_refusal(limits: Json) -> Reply | None:

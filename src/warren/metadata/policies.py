@@ -210,7 +210,7 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "ha-sync-batch-size": _Setting("ha-sync-batch-size value", _at_least(1)),
     "ha-promote-on-shutdown": _Setting("ha-promote-on-shutdown value", _among("always", "when-synced")),
     "ha-promote-on-failure": _Setting("ha-promote-on-failure value", _among("always", "when-synced")),
-    # Taken so that definitions load; federation itself comes with the relay.
+    # Of policies that an older log may hold; new ones are refused by `unsupported`.
     "federation-upstream": _Setting("federation upstream", _string),
     "federation-upstream-set": _Setting("federation upstream set", _string),
     "federation-upstream-pattern": _Setting("federation upstream pattern", _string),

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,12 +11,19 @@ from warren.access.authenticate import Source
 from warren.access.passwords import SALT_SIZE, hash_password
 from warren.limits import PASSWORD_THREADS, PASSWORDS_WAITING_MAX
 from warren.management.staging.staging import Staging
-from warren.metadata.commands import INTERNAL_USER, Bind, Command, DeclareExchange, Outcome
+from warren.metadata.commands import (
+    INTERNAL_USER,
+    Bind,
+    Command,
+    DeclareExchange,
+    Outcome,
+    SetGlobalParameter,
+)
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DefinitionsError, imported
 from warren.metadata.events import Event, UserRemoved, VhostAdded, VhostRemoved
 from warren.metadata.machine import Metadata
-from warren.metadata.parameters import CLUSTER_NAME
+from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
 from warren.metadata.users import PasswordHash
 from warren.node import directory, log_exchange, settings
@@ -41,6 +49,8 @@ from warren.vhost.vhost import VirtualHost
 
 logger = logging.getLogger("warren.broker")
 
+# Of what is drawn by lot to tell a cluster from every other.
+_CLUSTER_ID_OCTETS = 16
 # Frame numbers on the wire are two octets: what "no limit" is.
 _CHANNELS_MAX = 65_535
 
@@ -125,6 +135,9 @@ class Broker:
         for file in files or ():
             self._apply(f"definitions file {str(file)!r}", self._read_definitions(file))
             logger.info("definitions imported from %s", file)
+        if CLUSTER_ID not in self.metadata.global_parameters.by_name:
+            drawn = urlsafe_b64encode(random_octets(_CLUSTER_ID_OCTETS)).decode("ascii").rstrip("=")
+            self._local.apply(SetGlobalParameter(name=CLUSTER_ID, value=f"rabbitmq-cluster-id-{drawn}"))
         self._make_exchange(self._config.get(settings.EVENT_VHOST), EXCHANGE)
         if self._config.get(settings.LOG_EXCHANGE):
             self._make_exchange(self._config.get(settings.DEFAULT_VHOST), log_exchange.EXCHANGE)
@@ -243,16 +256,14 @@ class Broker:
 
     def _read_definitions(self, file: Path) -> list[Command]:
         try:
-            found = importable(imported(json.loads(file.read_bytes()), self.hash_password), self.metadata)
+            read = imported(json.loads(file.read_bytes()), self.hash_password)
+            return importable(read, self.metadata).complete()
         except OSError as error:
             raise BootRefused(f"definitions file {str(file)!r}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
             raise BootRefused(f"definitions file {str(file)!r} is not JSON: {error}") from error
         except DefinitionsError as error:
             raise BootRefused(f"definitions file {str(file)!r}: {error}") from error
-        for text in found.left_out:
-            logger.warning("definitions: left out: %s", text)
-        return found.commands
 
 
 def _report(text: str) -> None:

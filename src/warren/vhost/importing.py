@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warren.errors import AmqpError, AmqpNotImplemented
-from warren.metadata.commands import Bind, Command, DeclareExchange, DeclareQueue
+from warren.limits import DEFINITIONS_NAMED_MAX
+from warren.metadata.commands import Bind, Command, DeclareExchange, DeclareQueue, SetParameter, SetPolicy
 from warren.metadata.definitions_import import DefinitionsError
 from warren.metadata.machine import Metadata
 from warren.metadata.topology import DEFAULT_EXCHANGES
+from warren.metadata.unsupported import unsupported
 from warren.model.arguments import check_queue_arguments, check_queue_properties, queue_kind
 from warren.model.names import QueueName
 from warren.routing.exchange import ExchangeSettings
@@ -20,17 +22,28 @@ _INTERNAL_PURPOSE = "x-internal-purpose"
 
 @dataclass(frozen=True, slots=True)
 class Importable:
-    """What can be carried out of a document, and what of it is left out, each in words."""
+    """What can be carried out of a document, and what of it cannot be, each in words."""
 
     commands: list[Command]
     left_out: list[str]
+
+    def complete(self) -> list[Command]:
+        """The commands if they are the whole document; DefinitionsError names what cannot be carried out."""
+        if self.left_out:
+            named = "; ".join(self.left_out[:DEFINITIONS_NAMED_MAX])
+            more = len(self.left_out) - DEFINITIONS_NAMED_MAX
+            rest = f"; and {more} more" if more > 0 else ""
+            raise DefinitionsError(
+                f"nothing was imported, as this broker cannot have all of the document: {named}{rest}"
+            )
+        return self.commands
 
 
 def importable(commands: Iterable[Command], metadata: Metadata) -> Importable:
     """`commands` without the bindings that their exchanges would refuse, which RabbitMQ passes over too.
 
-    Left out is what a document of RabbitMQ has and Warren has not: queues of other types, and what federation
-    made for itself. DefinitionsError for an exchange or a queue that can be made nowhere.
+    Left out is what a document of RabbitMQ has and Warren has not: queues of other types, shovels, federation
+    and what it made for itself. DefinitionsError for an exchange or a queue that can be made nowhere.
     """
     checked: list[Command] = []
     left_out: list[str] = []
@@ -38,6 +51,10 @@ def importable(commands: Iterable[Command], metadata: Metadata) -> Importable:
     for command in commands:
         if isinstance(command, DeclareExchange | DeclareQueue) and _INTERNAL_PURPOSE in command.arguments:
             left_out.append(f"'{command.name}' in vhost '{command.vhost}', which federation made for itself")
+            continue
+        reason = unsupported(command)
+        if reason is not None:
+            left_out.append(_place(command) + reason.removeprefix("Validation failed\n\n").rstrip())
             continue
         try:
             if isinstance(command, DeclareExchange):
@@ -53,6 +70,13 @@ def importable(commands: Iterable[Command], metadata: Metadata) -> Importable:
         if not isinstance(command, Bind) or _is_valid(command, exchanges, metadata):
             checked.append(command)
     return Importable(checked, left_out)
+
+
+def _place(command: Command) -> str:
+    if isinstance(command, SetParameter | SetPolicy):
+        kind = "parameter" if isinstance(command, SetParameter) else "policy"
+        return f"{kind} '{command.name}' in vhost '{command.vhost}': "
+    return ""
 
 
 def _check_queue(command: DeclareQueue) -> None:

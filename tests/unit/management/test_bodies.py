@@ -45,6 +45,14 @@ def test_flags_may_be_written_as_words() -> None:
     assert reason(refused) == ["not_boolean", 1]
 
 
+def test_null_is_no_text_where_nothing_is_an_answer() -> None:
+    fields = Fields({"a": None})
+    assert fields.text("a", "") == ""
+    with pytest.raises(Refused) as refused:
+        fields.text("a")
+    assert reason(refused) == ["not_string", None]
+
+
 def test_integers_may_be_written_as_words() -> None:
     fields = Fields({"a": 5, "b": "-6", "c": True, "d": "x"})
     assert (fields.integer("a"), fields.integer("b")) == (5, -6)

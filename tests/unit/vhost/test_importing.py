@@ -3,7 +3,16 @@
 import pytest
 from tests.unit.vhost.conftest import LiveVhost
 
-from warren.metadata.commands import Bind, Command, DeclareExchange, DeclareQueue, PutVhost
+from warren.limits import DEFINITIONS_NAMED_MAX
+from warren.metadata.commands import (
+    Bind,
+    Command,
+    DeclareExchange,
+    DeclareQueue,
+    PutVhost,
+    SetParameter,
+    SetPolicy,
+)
 from warren.metadata.definitions_import import DefinitionsError
 from warren.vhost.importing import Importable, importable
 
@@ -36,21 +45,41 @@ def test_what_cannot_be_made_is_named(live: LiveVhost, command: Command, text: s
     assert str(caught.value) == text
 
 
-def test_what_rabbitmq_has_and_warren_has_not_is_left_out_in_words(live: LiveVhost) -> None:
+def test_what_rabbitmq_has_and_warren_has_not_is_named(live: LiveVhost) -> None:
     purpose = {"x-internal-purpose": "federation"}
     kept = DeclareQueue(vhost="v", name="kept")
     commands: list[Command] = [
         DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-queue-type": "quorum"}),
         DeclareExchange(vhost="v", name="f", type="x-federation-upstream", arguments=purpose),
         kept,
+        SetParameter(vhost="v", component="shovel", name="s", value={}),
+        SetPolicy(vhost="v", name="p", pattern="", definition={"federation-upstream-set": "all"}),
+        PutVhost(name="w", default_queue_type="quorum"),
     ]
-    assert importable(commands, live.metadata) == Importable(
-        [kept],
-        [
-            "queue type 'quorum' is not supported yet: queue 'q' in vhost 'v'",
-            "'f' in vhost 'v', which federation made for itself",
-        ],
-    )
+    found = importable(commands, live.metadata)
+    left_out = [
+        "queue type 'quorum' is not supported yet: queue 'q' in vhost 'v'",
+        "'f' in vhost 'v', which federation made for itself",
+        "parameter 's' in vhost 'v': component shovel not found",
+        "policy 'p' in vhost 'v': [{<<\"federation-upstream-set\">>,<<\"all\">>}]"
+        " are not recognised policy settings",
+        "queue type 'quorum' is not supported yet: default of vhost 'w'",
+    ]
+    assert found == Importable([kept], left_out)
+    with pytest.raises(DefinitionsError) as caught:
+        found.complete()
+    assert [text for text in left_out if text not in str(caught.value)] == []
+
+
+def test_of_many_that_cannot_be_the_first_are_named_and_the_rest_counted(live: LiveVhost) -> None:
+    arguments = {"x-queue-type": "quorum"}
+    commands: list[Command] = [
+        DeclareQueue(vhost="v", name=f"q{number}", durable=True, arguments=arguments)
+        for number in range(DEFINITIONS_NAMED_MAX + 2)
+    ]
+    with pytest.raises(DefinitionsError) as caught:
+        importable(commands, live.metadata).complete()
+    assert str(caught.value).endswith("queue 'q99' in vhost 'v'; and 2 more")
 
 
 def test_a_binding_its_exchange_refuses_is_passed_over(live: LiveVhost) -> None:

@@ -5,7 +5,6 @@ order in which its parts need each other. What exists already stays as it is, as
 """
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
@@ -34,9 +33,7 @@ from warren.metadata.commands import (
 from warren.metadata.definitions import exported_sections, exported_vhost_sections
 from warren.metadata.definitions_import import DefinitionsError, imported
 from warren.session.greeting import COMPATIBLE_VERSION, PRODUCT
-from warren.vhost.importing import Importable, importable
-
-logger = logging.getLogger("warren.management")
+from warren.vhost.importing import importable
 
 # Of these, many at once may be under way: they are noted in order.
 _TOPOLOGY = (DeclareExchange, DeclareQueue, Bind)
@@ -91,10 +88,8 @@ async def _exported(
 async def _import(request: web.Request, node: Managed, vhost: str | None) -> web.StreamResponse:
     octets, redirect = await _document(request)
     # A document of ten megabytes takes a second to be understood, in which everybody else goes on.
-    found = await asyncio.to_thread(_understood, octets, node, vhost)
-    for text in found.left_out:
-        logger.warning("definitions: left out: %s", text)
-    for together in at_once(found.commands, _kind):
+    commands = await asyncio.to_thread(_understood, octets, node, vhost)
+    for together in at_once(commands, _kind):
         for command, answer in zip(together, await propose_all(node, together), strict=True):
             if isinstance(answer, BaseException):
                 raise answer
@@ -104,9 +99,10 @@ async def _import(request: web.Request, node: Managed, vhost: str | None) -> web
     return done()
 
 
-def _understood(octets: bytes, node: Managed, vhost: str | None) -> Importable:
+def _understood(octets: bytes, node: Managed, vhost: str | None) -> list[Command]:
     try:
-        return importable(imported(parsed(octets), node.hash_password, vhost=vhost), node.metadata)
+        read = imported(parsed(octets), node.hash_password, vhost=vhost)
+        return importable(read, node.metadata).complete()
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
 

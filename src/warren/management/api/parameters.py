@@ -10,7 +10,7 @@ from warren.management.bodies import read_fields
 from warren.management.describing import ListQuery, OneQuery, described
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
-from warren.management.proposing import escaped, propose_checked, vhost_of
+from warren.management.proposing import propose_checked, vhost_of
 from warren.management.replies import bad_request, done, missing, put
 from warren.metadata.commands import (
     ClearGlobalParameter,
@@ -19,8 +19,7 @@ from warren.metadata.commands import (
     SetParameter,
 )
 from warren.metadata.definitions import parameter_entries, policy_parameters
-from warren.metadata.parameters import POLICY, SHOVEL, shovel_errors
-from warren.metadata.validation import failed
+from warren.metadata.parameters import POLICY
 from warren.metadata.vhosts import Vhost
 
 
@@ -74,9 +73,6 @@ async def put_parameter(request: web.Request, node: Managed) -> web.StreamRespon
     fields = await read_fields(request)
     if component == POLICY:
         raise bad_request("policies may not be set using this method")
-    errors = shovel_errors(name, fields.get("value")) if component == SHOVEL else []
-    if errors:
-        raise bad_request(escaped(failed(errors)))
     is_new = _find(request, vhost) is None
     command = SetParameter(vhost=vhost.name, component=component, name=name, value=fields.get("value"))
     await propose_checked(node, command, is_escaped=True)

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from aiohttp import web
 
-from warren.management.bodies import read_fields
+from warren.management.bodies import Fields, read_fields
 from warren.management.describing import ListQuery, OneQuery, described
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
@@ -24,6 +24,7 @@ from warren.metadata.permissions import Permission, TopicPermission
 # True for a user and a virtual host that are asked for.
 Choice = Callable[[str, str], bool]
 
+_PATTERNS = ("configure", "write", "read")
 _Topic = tuple[str, str, str, TopicPermission]
 
 
@@ -102,11 +103,9 @@ async def put_permission(request: web.Request, node: Managed) -> web.StreamRespo
     """Let a user into a virtual host."""
     fields = await read_fields(request)
     user, vhost = request.match_info["user"], request.match_info["vhost"]
-    patterns = {name: fields.text(name) for name in ("configure", "write", "read")}
-    for pattern in patterns.values():
-        check_pattern(pattern)
+    command = permissions_command(user, vhost, fields.by_name)
     is_new = (user, vhost) not in node.metadata.permissions.by_user_and_vhost
-    await _set(node, SetPermissions(user=user, vhost=vhost, **patterns))
+    await _set(node, command)
     return put(is_new=is_new)
 
 
@@ -186,6 +185,18 @@ async def topic_permissions_of(request: web.Request, node: Managed, is_chosen: C
         records=found, view=_topic, columns=columns, sorts=("vhost", "user", "exchange")
     )
     return await reply_list(request, listing)
+
+
+def permissions_command(user: str, vhost: str, entry: object) -> SetPermissions:
+    """What lets `user` into `vhost` with the patterns in `entry`, each of which must be one."""
+    if not isinstance(entry, dict):
+        raise bad_request(["not_object", entry])
+    fields = Fields(entry)
+    fields.require(*_PATTERNS)
+    patterns = {name: fields.text(name) for name in _PATTERNS}
+    for pattern in patterns.values():
+        check_pattern(pattern)
+    return SetPermissions(user=user, vhost=vhost, **patterns)
 
 
 async def _set(node: Managed, command: Command) -> None:

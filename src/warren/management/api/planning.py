@@ -11,7 +11,7 @@ from aiohttp import web
 
 from warren.access.passwords import is_affordable, is_password
 from warren.errors import AmqpError
-from warren.limits import LISTED_PER_TURN, PLANNED_SHOWN_MAX
+from warren.limits import DEFINITIONS_NAMED_MAX, LISTED_PER_TURN, PLANNED_SHOWN_MAX
 from warren.management.api.definitions import parsed
 from warren.management.auth import user_of
 from warren.management.bodies import read_octets
@@ -23,11 +23,11 @@ from warren.management.views.planning import is_empty, item_facts, losses_of
 from warren.metadata.commands import Command, Json, Outcome, Reply
 from warren.metadata.definitions_import import DefinitionsError, imported
 from warren.metadata.entries import Key
+from warren.metadata.parameters import CLUSTER_ID
 from warren.metadata.planning import Action, Item, Plan
 from warren.metadata.users import PasswordHash
 from warren.vhost.importing import Importable, importable
 
-_LEFT_OUT_SHOWN_MAX = 100
 _TRUE = "true"
 
 
@@ -106,11 +106,19 @@ class _Planned:
 
     def __init__(self, plan: Plan, found: Importable) -> None:
         self.plan = plan
-        self.left_out = found.left_out[:_LEFT_OUT_SHOWN_MAX]
+        self._found = found
+        self.left_out = found.left_out[:DEFINITIONS_NAMED_MAX]
         self.fingerprint = ""
         # What is lost by it, and how many items of each action it has.
         self.losses: dict[str, int] = {}
         self.counts = dict.fromkeys((action.value for action in Action), 0)
+
+    def check_complete(self) -> None:
+        """Refuse the plan if it leaves something of its document out."""
+        try:
+            self._found.complete()
+        except DefinitionsError as error:
+            raise bad_request(str(error)) from None
 
     async def look_at(self, node: Managed, asked: object) -> None:
         """Go through all items, which with what was `asked` make the fingerprint."""
@@ -164,6 +172,7 @@ async def _apply(request: web.Request, node: Managed, vhost: str | None) -> web.
     if not hmac.compare_digest(request.query.get("fingerprint", "").encode(), planned.fingerprint.encode()):
         reason = "what exists, or the document, is not what the plan was made of: plan again"
         return refused(409, "conflict", reason)
+    planned.check_complete()
     results: list[dict[str, Json]] = []
     applied = failed = 0
     possible = (item for item in planned.plan.items if item.action is not Action.BLOCKED)
@@ -211,8 +220,9 @@ async def _planned(request: web.Request, node: Managed, vhost: str | None) -> _P
     # A document of ten megabytes takes a second to be understood, in which everybody else goes on.
     found, sections = await asyncio.to_thread(_understood, octets, node, vhost)
     pruned = sections if is_pruning else frozenset[str]()
-    asker = Key("users", "", user_of(request).name)
-    plan = Plan(node.metadata, found.commands, vhost=vhost, pruned=pruned, spared={asker})
+    # Nobody takes themselves away, or what the cluster is known by.
+    spared = {Key("users", "", user_of(request).name), Key("global_parameters", "", CLUSTER_ID)}
+    plan = Plan(node.metadata, found.commands, vhost=vhost, pruned=pruned, spared=spared)
     for _ in plan.steps():
         await asyncio.sleep(0)
     planned = _Planned(plan, found)

@@ -3,14 +3,16 @@
 import asyncio
 from base64 import b64decode
 from binascii import Error as Base64Error
-from typing import Required, TypedDict
+from typing import TypedDict
 
 from aiohttp import web
 
 from warren.access.passwords import ALGORITHMS, is_affordable
 from warren.management.api.permissions import (
+    PermissionBody,
     PermissionShape,
     TopicPermissionShape,
+    permissions_command,
     permissions_of,
     topic_permissions_of,
 )
@@ -20,7 +22,7 @@ from warren.management.listing import Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import propose, user_named
 from warren.management.replies import bad_request, done, put
-from warren.metadata.commands import PutUser, RemoveUser
+from warren.metadata.commands import PutUser, RemoveUser, SetPermissions
 from warren.metadata.definitions import user_entry
 from warren.metadata.definitions_import import DEFAULT_HASHING
 from warren.metadata.users import PasswordHash, User
@@ -29,7 +31,9 @@ from warren.metadata.users import PasswordHash, User
 class UserBody(TypedDict, total=False):
     """What a user is to be; without a password and its hash nobody gets in with one."""
 
-    tags: Required[str | list[str]]
+    tags: str | list[str]
+    administrator: bool
+    permissions: dict[str, PermissionBody]
     password: str
     password_hash: str
     hashing_algorithm: str
@@ -76,11 +80,11 @@ def user(request: web.Request, node: Managed) -> web.StreamResponse:
 
 @described(body=UserBody)
 async def put_user(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Create a user, or replace password and tags."""
+    """Create a user, or replace password and tags; in virtual hosts that are named, permissions too."""
     name = request.match_info["user"]
     fields = await read_fields(request, is_checked=False)
-    if "tags" not in fields:
-        raise bad_request("tags_not_present")
+    tags = _tags(fields)
+    permissions = _permissions(name, fields, node)
     if "password" in fields and "password_hash" in fields:
         raise bad_request("both_password_and_password_hash_are_provided")
     is_new = name not in node.metadata.users.by_name
@@ -91,9 +95,11 @@ async def put_user(request: web.Request, node: Managed) -> web.StreamResponse:
             name=name,
             password_hash=hashed.octets,
             hashing_algorithm=hashed.algorithm,
-            tags=tags_of(fields),
+            tags=tags,
         ),
     )
+    for command in permissions:
+        await propose(node, command)
     return put(is_new=is_new)
 
 
@@ -159,6 +165,28 @@ async def _hashed(fields: Fields, node: Managed) -> PasswordHash:
     if not is_affordable(hashed):
         raise bad_request(["not_affordable", written])
     return hashed
+
+
+def _tags(fields: Fields) -> tuple[str, ...]:
+    """The tags, or what stood for them before there were any."""
+    if "tags" in fields:
+        return tags_of(fields)
+    if "administrator" in fields:
+        return ("administrator",) if fields.flag("administrator") else ()
+    raise bad_request("tags_not_present")
+
+
+def _permissions(user: str, fields: Fields, node: Managed) -> list[SetPermissions]:
+    """What `user` may do in some virtual hosts, checked before anything is done."""
+    by_vhost = fields.get("permissions")
+    if by_vhost is None:
+        return []
+    if not isinstance(by_vhost, dict):
+        raise bad_request(["not_object", by_vhost])
+    absent = next((vhost for vhost in by_vhost if vhost not in node.metadata.vhosts.by_name), None)
+    if absent is not None:
+        raise bad_request(["no_such_vhost", absent])
+    return [permissions_command(user, vhost, entry) for vhost, entry in by_vhost.items()]
 
 
 def _listing(found: list[User]) -> Listing[User]:

@@ -97,7 +97,7 @@ def identity(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     named = labels(
         rabbitmq_node=scrape.node.node_name,
         rabbitmq_cluster=scrape.node.cluster_name,
-        rabbitmq_cluster_permanent_id=scrape.node.cluster_name,
+        rabbitmq_cluster_permanent_id=scrape.node.cluster_id,
     )
     yield named, (1,)
 

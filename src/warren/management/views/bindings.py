@@ -2,21 +2,24 @@
 
 import re
 from base64 import urlsafe_b64encode
-from hashlib import sha256
+from functools import lru_cache
 from typing import TypeAlias, TypedDict
 from urllib.parse import quote_plus
 
+from warren.limits import BINDING_KEYS_REMEMBERED
 from warren.management.describing import Table
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord
+from warren.wire.table import decode_table
+from warren.wire.term_hash import table_hash
 
 # A routing key that needs no quoting, as most do not.
 _PLAIN = re.compile("[A-Za-z0-9_.-]*")
 # A virtual host, and a binding in it.
 Bound: TypeAlias = tuple[str, BindingRecord]
 
-# Of the hash that stands for arguments: nobody binds so often that two are equal.
-_HASH_OCTETS = 9
+# Before the entries of an encoded table.
+_TABLE_SIZE_OCTETS = 4
 
 
 class BindingShape(TypedDict, total=False):
@@ -47,11 +50,16 @@ def binding_facts(bound: Bound) -> dict[str, object]:
 
 def properties_key(record: BindingRecord) -> str:
     """What tells it from others between the same ends: its routing key, and a hash of its arguments."""
-    # RabbitMQ's form; its hash is one of Erlang's terms, and nobody but it can know it.
     key = record.routing_key
     if not _PLAIN.fullmatch(key):
         key = quote_plus(key.encode("utf-8", "surrogateescape")).replace("~", "%7E")
     if not record.arguments_octets:
         return key or "~"
-    digest = sha256(record.arguments_octets).digest()[:_HASH_OCTETS]
-    return f"{key}~{urlsafe_b64encode(digest).decode('ascii')}"
+    return f"{key}~{_arguments_key(record.arguments_octets)}"
+
+
+@lru_cache(BINDING_KEYS_REMEMBERED)
+def _arguments_key(octets: bytes) -> str:
+    """RabbitMQ's hash of arguments, so that whoever has kept the id of a binding finds it here too."""
+    hashed = table_hash(decode_table(octets, _TABLE_SIZE_OCTETS, len(octets)))
+    return urlsafe_b64encode(hashed.to_bytes(4, "big")).decode("ascii").rstrip("=")
