@@ -19,6 +19,7 @@ class Raw:
     """A client that says each frame when it is told to."""
 
     FIRST = Offset(Start.FIRST)
+    HEARTBEAT_S = 0
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class Raw:
         self.ask(commands.SaslHandshake())
         self.authenticate(user, password or user)
         self.hear()
-        self.say(commands.Tune(0, 0).encode())
+        self.say(commands.Tune(0, self.HEARTBEAT_S).encode())
         # Where the broker says that it is reached.
         self.opened = self.ask(commands.Open(vhost))
         host, own = self._socket.getsockname()

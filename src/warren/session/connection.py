@@ -426,14 +426,14 @@ class Connection:
             return
         entrance.obey(reader, self._now)
         if entrance.handshake.is_complete:
-            self._open(entrance.handshake)
+            self._open(entrance.handshake, entrance.tuned_at)
 
-    def _open(self, handshake: Handshake) -> None:
+    def _open(self, handshake: Handshake, tuned_at: int) -> None:
         """The handshake is complete."""
         self.domain = self.server.domains[handshake.vhost]
         self.login = Login.from_handshake(handshake)
         self.outbox.frame_size_max = handshake.frame_size_max
-        self._heartbeat = Heartbeat(handshake.heartbeat_s, self._now)
+        self._heartbeat = Heartbeat(handshake.heartbeat_s, tuned_at)
         self._entrance = None
         self._is_open = True
         self.state = State.OPEN

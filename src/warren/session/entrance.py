@@ -13,13 +13,22 @@ from warren.vhost.errand import Later, Pending, step
 from warren.wire.erlang import frame_octets
 from warren.wire.frames import METHOD, FrameReader
 from warren.wire.method import Method
-from warren.wire.methods import decode_method
+from warren.wire.methods import ConnectionTuneOk, decode_method
 
 
 class Entrance:
     """What a connection does before it is open."""
 
-    __slots__ = ("_asked_at", "_later", "_negotiation", "_outbox", "_resume", "greeting", "handshake")
+    __slots__ = (
+        "_asked_at",
+        "_later",
+        "_negotiation",
+        "_outbox",
+        "_resume",
+        "greeting",
+        "handshake",
+        "tuned_at",
+    )
 
     def __init__(
         self, handshake: Handshake, outbox: Outbox, later: Later, resume: Callable[[int], None]
@@ -33,6 +42,8 @@ class Entrance:
         self.greeting = b""
         self._negotiation: Coroutine[Pending, None, None] | None = None
         self._asked_at = 0
+        # When its tune-ok came (ms): from here on heartbeats count.
+        self.tuned_at = 0
 
     @property
     def is_waiting(self) -> bool:
@@ -86,4 +97,6 @@ class Entrance:
         answer = await self.handshake.handle(method)
         if answer:
             self._outbox.payload(0, answer)
+        if isinstance(method, ConnectionTuneOk):
+            self.tuned_at = self._asked_at
         reader.frame_size_max = self.handshake.frame_size_max

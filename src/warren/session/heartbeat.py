@@ -1,7 +1,8 @@
 """Heartbeats: who has been silent too long, judged from octet counters only (RabbitMQ 3.10.8, measured).
 
-Every half interval in which nothing was sent, a heartbeat is due. A peer from which nothing came for two
-checks in a row, one per interval, is dead: that is between two and three intervals after its last octet.
+Every half interval in which nothing was sent, a heartbeat is due; the first half counts as one, whatever the
+handshake has sent in it. A peer from which nothing came for two checks in a row, one per interval, is dead:
+that is between two and three intervals after its last octet. Intervals are counted from the client's tune-ok.
 Any octet counts, so reading and writing need no bookkeeping beyond the totals they keep anyway.
 """
 
@@ -30,12 +31,13 @@ class Heartbeat:
 
     __slots__ = ("_half_ms", "_is_half_way", "_next", "_received", "_sent", "_silent_checks")
 
-    def __init__(self, interval_s: int, now: int) -> None:
+    def __init__(self, interval_s: int, tuned_at: int) -> None:
         self._half_ms = interval_s * 500
-        self._next = now + self._half_ms
+        self._next = tuned_at + self._half_ms
         self._is_half_way = True
         self._received = 0
-        self._sent = 0
+        # None before the first look.
+        self._sent: int | None = None
         self._silent_checks = 0
 
     def deadline(self) -> int | None:
@@ -46,12 +48,15 @@ class Heartbeat:
         """Compare the totals with those of the last look, not before `deadline()`."""
         if not self._half_ms or now < self._next:
             return Pulse.NONE
-        # From now and not from the deadline: after a pause of the process one late look is enough.
-        self._next = now + self._half_ms
+        # From the deadline, so that a little lateness does not add up; after a long pause of the process one
+        # look is enough.
+        self._next += self._half_ms
+        if self._next <= now:
+            self._next = now + self._half_ms
         if not self._is_half_way and self._is_dead(octets_received):
             return Pulse.DEAD
         self._is_half_way = not self._is_half_way
-        if octets_sent != self._sent:
+        if self._sent is not None and octets_sent != self._sent:
             self._sent = octets_sent
             return Pulse.NONE
         self._sent = octets_sent + len(HEARTBEAT_FRAME)

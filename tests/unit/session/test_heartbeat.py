@@ -40,9 +40,23 @@ def test_any_octet_keeps_a_peer_alive() -> None:
     assert Pulse.DEAD not in [pulse for _, pulse in seen]
 
 
-def test_nothing_is_sent_while_other_frames_are() -> None:
+def test_the_first_is_due_half_an_interval_after_the_tune_though_the_handshake_has_sent_something() -> None:
+    assert run(Heartbeat(2, 0), 3_000, {0: 100}, {1: 20, 700: 13}) == [
+        (at, Pulse.SEND) for at in (1000, 2000, 3000)
+    ]
+
+
+def test_nothing_more_is_sent_while_other_frames_are() -> None:
     seen = run(Heartbeat(1, 0), 2_900, {0: 100}, dict.fromkeys(range(0, 3_000, 400), 20))
-    assert seen == []
+    assert seen == [(500, Pulse.SEND)]
+
+
+def test_a_little_lateness_does_not_add_up() -> None:
+    heartbeat = Heartbeat(1, 0)
+    for deadline in (500, 1000, 1500):
+        assert heartbeat.deadline() == deadline
+        assert heartbeat.due(deadline + 30, deadline, 0) is not Pulse.DEAD
+    assert heartbeat.deadline() == 2000
 
 
 def test_zero_disables_it() -> None:

@@ -44,7 +44,8 @@ class StreamConnection:
 
     __slots__ = (
         "_asked_at", "_closing_deadline", "_deadline", "_errand", "_hall", "_heartbeat",
-        "_is_alarmed", "_is_waiting_for_disk", "_now", "_reader", "_silence_excused", "_wake", "_work",
+        "_is_alarmed", "_is_waiting_for_disk", "_now", "_reader", "_silence_excused", "_tuned_at", "_wake",
+        "_work",
         "changes", "connected_at", "greeting", "has_more", "history", "octets_counted", "octets_received",
         "outbox", "peer", "read_count", "state", "working", "write_count",
     )  # fmt: skip
@@ -74,6 +75,8 @@ class StreamConnection:
         # A command that waits for an answer of ours, and since when.
         self._errand: Coroutine[Pending, None, None] | None = None
         self._asked_at = 0
+        # When the client's Tune came: from here on heartbeats count.
+        self._tuned_at = now
         self._heartbeat: Heartbeat | None = None
         self._silence_excused = 0
         self._is_alarmed = bool(hall.server.blocked_reason)
@@ -283,6 +286,8 @@ class StreamConnection:
         if self.working is not None:
             await self.working.obey(command, correlation)
             return
+        if isinstance(command, commands.Tune | commands.TuneAnswer):
+            self._tuned_at = self._asked_at
         answer = await self.greeting.handle(command, correlation)
         if answer:
             self.outbox.raw(answer)
@@ -333,7 +338,7 @@ class StreamConnection:
         self.working = Working(self._hall, domain, greeting, self.outbox, resume=self._resume_later)
         # As RabbitMQ, which looks at no size: a client sends a message that is larger as one frame.
         self._reader.size_max = max(greeting.frame_size_max, limits.STREAM_FRAME_TAKEN_MAX)
-        self._heartbeat = Heartbeat(greeting.heartbeat_s, self._now)
+        self._heartbeat = Heartbeat(greeting.heartbeat_s, self._tuned_at)
         self.state = State.OPEN
         self._hall.server.entered(self)
         self._hall.server.announcer.entered(self)

@@ -1,0 +1,69 @@
+"""Heartbeats on real sockets: how many a silent client hears before it is dropped, and how."""
+
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.conformance.peer import Peer
+from tests.integration.process import Broker
+from tests.integration.streaming import Raw
+
+from warren.session.heartbeat import HEARTBEAT_FRAME
+from warren.wire.streams import commands
+
+INTERVAL_S = 2
+WAIT_S = 30
+
+
+class Silent(Peer):
+    """A client that says nothing after its handshake."""
+
+    def socket(self) -> socket.socket:
+        return self._socket
+
+
+class SilentStream(Raw):
+    """One of the stream protocol."""
+
+    HEARTBEAT_S = INTERVAL_S
+
+    def socket(self) -> socket.socket:
+        return self._socket
+
+
+def amqp(node: Broker) -> tuple[socket.socket, bytes]:
+    peer = Silent("127.0.0.1", node.port)
+    peer.handshake("guest", "guest", "/", heartbeat=INTERVAL_S)
+    return peer.socket(), HEARTBEAT_FRAME
+
+
+def stream(node: Broker) -> tuple[socket.socket, bytes]:
+    return SilentStream(node.ports["stream"]).socket(), commands.Heartbeat().encode()
+
+
+def heard(connected: tuple[socket.socket, bytes]) -> tuple[int, float, float]:
+    """How many heartbeats came before the end of file, the longest silence, and how long all of it took."""
+    connection, frame = connected
+    connection.settimeout(WAIT_S)
+    before = last = time.monotonic()
+    octets, silence = b"", 0.0
+    while data := connection.recv(65_536):
+        octets += data
+        now = time.monotonic()
+        silence, last = max(silence, now - last), now
+    assert octets.replace(frame, b"") == b""
+    return len(octets) // len(frame), silence, last - before
+
+
+@pytest.mark.parametrize("protocol", [amqp, stream])
+def test_a_silent_client_hears_five_heartbeats_and_an_end_of_file(
+    node: Broker, protocol: Callable[[Broker], tuple[socket.socket, bytes]]
+) -> None:
+    """One each half interval up to the third whole one, so that a client may give up after one of silence."""
+    with ThreadPoolExecutor() as pool:
+        for count, silence, took in pool.map(heard, [protocol(node) for _ in range(10)]):
+            # A machine that stood still for so long has lost the count.
+            assert count == 5 or took > 3.2 * INTERVAL_S
+            assert silence < INTERVAL_S
