@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import pika
 import pytest
-from tests.integration.api import get
+from tests.integration.api import Client, get
 from tests.integration.process import Broker, broker
 
 COUNT = 500
@@ -46,6 +46,20 @@ def publish(channel: Any, count: int = COUNT) -> None:
 
 def seen(answer: dict[str, Any]) -> list[int]:
     return [json.loads(message["payload"])["number"] for message in answer["messages"]]
+
+
+def test_the_keys_of_bcc_are_not_shown(node: Broker, channel: Any) -> None:
+    properties = pika.BasicProperties(headers={"BCC": ["hidden"], "n": 1})
+    channel.basic_publish("", "orders", '{"number": 1}', properties)
+    [message] = peek(node)["messages"]
+    assert message["properties"]["headers"] == {"n": 1}
+    how = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
+    api = Client(node)
+    [got] = api.ask("POST /queues/%2F/orders/get", how).value
+    api.close()
+    assert got["properties"]["headers"] == {"n": 1}
+    _, taken, _ = channel.basic_get("orders", auto_ack=True)
+    assert taken.headers == {"n": 1}
 
 
 def test_pages_show_every_message_and_leave_each_as_it_was(node: Broker, channel: Any) -> None:

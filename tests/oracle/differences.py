@@ -25,21 +25,10 @@ def _next_active_consumer_is_given_what_waits(script: list[str], theirs: list[st
     )
 
 
-def _blind_copies_are_not_made_of_the_dead(script: list[str], theirs: list[str], ours: list[str]) -> bool:
-    """Without a dead-letter routing key RabbitMQ routes the dead by their BCC keys too.
-
-    Warren takes BCC out of a message when it is published, and keeps the keys nowhere.
-    """
-    return any('"BCC"' in line for line in script) and any(
-        "x-dead-letter-exchange" in line for line in script
-    )
-
-
 def _is_count(seen: str) -> bool:
     return seen.endswith("consumers")
 
 
 _KNOWN: list[Callable[[list[str], list[str], list[str]], bool]] = [
     _next_active_consumer_is_given_what_waits,
-    _blind_copies_are_not_made_of_the_dead,
 ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warren.limits import CONDITIONS_MAX, MATCHED_BODY_SIZE_MAX
+from warren.model.blind_copies import without_bcc
 from warren.model.message import Message
 
 _ABSENT = object()
@@ -104,7 +105,7 @@ def _found(message: Message, path: tuple[str, ...]) -> object:
         return _ABSENT if value is None else value
     if first == "headers":
         # A header may have a dot in its name.
-        headers = message.headers()
+        headers = without_bcc(message).headers()
         name = ".".join(rest)
         return headers[name] if name in headers else _walked(headers, rest)
     body = message.body[:MATCHED_BODY_SIZE_MAX]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from warren.limits import DEATHS_MAX
+from warren.model.blind_copies import BLIND_CARBON_COPY
 from warren.model.message import Message, encode_address
 from warren.wire.table import Table, Timestamp, Value
 
@@ -57,6 +58,7 @@ def resurrect(message: Message, death: Death) -> Risen | None:
     key = message.routing_key
     if death.routing_key is not None:
         headers.pop("CC", None)
+        headers.pop(BLIND_CARBON_COPY, None)
         key = death.routing_key
     properties.headers = headers
     properties.expiration = None
@@ -67,10 +69,9 @@ def resurrect(message: Message, death: Death) -> Risen | None:
 
 def _entry(message: Message, headers: Table, death: Death) -> Table:
     keys: list[Value] = [message.routing_key]
-    for name in ("CC", "BCC"):
-        copies = headers.get(name)
-        if isinstance(copies, list):
-            keys += [copy for copy in copies if isinstance(copy, str)]
+    copies = headers.get("CC")
+    if isinstance(copies, list):
+        keys += [copy for copy in copies if isinstance(copy, str)]
     return {
         "count": 1,
         "reason": death.reason,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from warren.errors import AmqpNotImplemented
 from warren.limits import STREAM_SEGMENT_SIZE, STREAM_WORK_PER_TURN_MAX
 from warren.model.arguments import QueueSettings
+from warren.model.blind_copies import without_bcc
 from warren.model.confirmation import Confirmation
 from warren.model.message import HAS_HEADERS, Message, new_message
 from warren.queues.local import LocalQueue
@@ -141,6 +142,8 @@ class StreamQueue(LocalQueue):
         self.published_count += 1
         if not self.is_moved:
             self.tell_moved()
+        if message.flags & _HAS_HEADERS:
+            message = without_bcc(message)
         self._store.append(self.log, message)
         if confirmation is not None:
             self._store.confirm(confirmation, sequence)
@@ -148,6 +151,8 @@ class StreamQueue(LocalQueue):
 
     def publish_as(self, message: Message, producer: str, sequence: int) -> bool:
         """Keep `message`, unless it, or a later one, came from `producer` before; whether it did not."""
+        if message.flags & _HAS_HEADERS:
+            message = without_bcc(message)
         if not self._store.append_as(self.log, message, producer, sequence):
             return False
         self.published_count += 1

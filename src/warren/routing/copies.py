@@ -7,11 +7,10 @@ refused (RabbitMQ 3.10.8, measured).
 from collections.abc import Mapping
 
 from warren.errors import PreconditionFailed
-from warren.wire.properties import BasicProperties
+from warren.model.blind_copies import BLIND_CARBON_COPY
 from warren.wire.table import type_name
 
 CARBON_COPY = "CC"
-BLIND_CARBON_COPY = "BCC"
 
 # How their names stand in a headers table.
 _CC = b"\x02CC"
@@ -39,15 +38,3 @@ def carbon_copies(headers: Mapping[str, object]) -> list[str]:
             )
         keys += [member for member in members if isinstance(member, str)]
     return keys
-
-
-def strip_bcc(property_list: bytes) -> bytes:
-    """A property list without BCC in it; `property_list` itself if there is none."""
-    if property_list.find(_BCC) < 0:
-        return property_list
-    properties = BasicProperties.decode_list(property_list)
-    if properties.headers is None or BLIND_CARBON_COPY not in properties.headers:
-        return property_list
-    # An empty table stays, as in RabbitMQ 3.10.8, measured.
-    del properties.headers[BLIND_CARBON_COPY]
-    return properties.encode_list()

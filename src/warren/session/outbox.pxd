@@ -5,6 +5,7 @@ from warren.model.message cimport Message
 
 cdef Py_ssize_t _OVERHEAD
 cdef Py_ssize_t _JOINED_SIZE_MAX
+cdef int _HAS_HEADERS
 cdef Py_ssize_t _SIZE_MAX
 cdef Py_ssize_t _HEAD_SIZE
 cdef unsigned char _HEADER

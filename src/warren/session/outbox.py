@@ -6,7 +6,8 @@ not fit into one frame of this client (0-9-1 §4.2.6.2).
 """
 
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE, OUTBOX_SIZE_MAX
-from warren.model.message import Message
+from warren.model.blind_copies import strip_bcc
+from warren.model.message import HAS_HEADERS, Message
 from warren.session.wake import Wake
 from warren.wire.frames import BODY, HEADER
 from warren.wire.method import Method
@@ -16,6 +17,7 @@ Buffer = bytes | memoryview
 
 # A content of this size or more is handed to the socket where it lies.
 _JOINED_SIZE_MAX = 16_384
+_HAS_HEADERS = HAS_HEADERS
 _OVERHEAD = FRAME_OVERHEAD
 _SIZE_MAX = OUTBOX_SIZE_MAX
 _HEAD_SIZE = FRAME_OVERHEAD - 1
@@ -165,6 +167,8 @@ class Outbox:
         self._property_list = property_list
         self._content_size = content_size
         self._channel_number = channel
+        if message.flags & _HAS_HEADERS:
+            property_list = strip_bcc(property_list)
         list_size = len(property_list)
         if len(self._scratch) < _LIST_AT + list_size + _BODY_HEAD_SIZE:
             self._scratch += bytes(list_size)

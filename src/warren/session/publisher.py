@@ -29,7 +29,7 @@ from warren.session.origin import Origin
 from warren.session.outbox import Outbox
 from warren.session.tracing import Tracer
 from warren.session.transaction import Transaction
-from warren.vhost.vhost import UNROUTED, VirtualHost, without_bcc
+from warren.vhost.vhost import UNROUTED, VirtualHost
 from warren.wire.erlang import octets_written
 from warren.wire.frames import FrameReader
 from warren.wire.methods import BasicPublish
@@ -306,8 +306,7 @@ class Publisher(Counters):
             vhost.dropped += 1
 
     def _return(self, message: Message) -> None:
-        """Give an unroutable mandatory message back (basic.return), without its BCC."""
-        message = without_bcc(message)
+        """Give an unroutable mandatory message back (basic.return)."""
         size = len(_RETURN_HEAD) + len(message.address)
         head = b"\x01" + self._channel_number.to_bytes(2, "big") + size.to_bytes(4, "big")
         self._outbox.content(self._channel_number, head + _RETURN_HEAD, message, b"")

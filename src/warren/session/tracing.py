@@ -6,12 +6,13 @@ out is never published to. What came by the exchange itself is not traced again.
 """
 
 from warren.errors import AmqpSyntaxError
+from warren.model.blind_copies import without_bcc
 from warren.model.message import Message
 from warren.routing.copies import carbon_copies
 from warren.session.origin import Origin
 from warren.vhost.errand import Later
 from warren.vhost.feed import Feed
-from warren.vhost.vhost import VirtualHost, without_bcc
+from warren.vhost.vhost import VirtualHost
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Int32, Table, Value
 

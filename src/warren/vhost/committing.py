@@ -29,7 +29,7 @@ from warren.routing.router import Route, decode_name
 from warren.store.message_store import MessageStore
 from warren.store.staged.progress import Progress, State, key_of
 from warren.store.streams.chunk import Chunk
-from warren.vhost.vhost import VirtualHost, without_bcc
+from warren.vhost.vhost import VirtualHost
 from warren.vhost.ways import FULL
 
 # What the query is called as a producer of streams, behind this: no client publishes by such a name.
@@ -140,13 +140,12 @@ class Committing(Confirmation):
                 if self._route is not None:
                     count = chunk.count - place
             number = self._number(row)
-            shown = _shown(message)
             for queue in destinations:
                 if isinstance(queue, StreamQueue):
                     if count == 1:
-                        queue.publish_as(shown, self._producer, number)
+                        queue.publish_as(message, self._producer, number)
                     else:
-                        queue.publish_run_as(chunk.run(place, shown), self._producer, number)
+                        queue.publish_run_as(chunk.run(place, message), self._producer, number)
                     streams[queue] = None
             self._ways += [destinations] * count
             place += count
@@ -245,11 +244,6 @@ class _Streams(Confirmation):
 
 def _has_stream(destinations: tuple[object, ...]) -> bool:
     return any(isinstance(queue, StreamQueue) for queue in destinations)
-
-
-def _shown(message: Message) -> Message:
-    """`message` as consumers are to see it."""
-    return without_bcc(message) if message.flags & HAS_HEADERS else message
 
 
 def _row(chunk: Chunk, place: int, now: int) -> Message:

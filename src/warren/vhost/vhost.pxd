@@ -8,7 +8,6 @@ from warren.routing.exchange cimport Exchange
 from warren.routing.router cimport Route, Router, decode_name
 
 cdef int _UNROUTED
-cdef int _HAS_HEADERS
 
 cdef class VirtualHost(QueueHost):
     cdef readonly str name

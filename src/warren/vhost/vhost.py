@@ -3,10 +3,9 @@
 from collections.abc import Callable
 
 from warren.model.confirmation import Confirmation
-from warren.model.message import HAS_HEADERS, Message
+from warren.model.message import Message
 from warren.queues.local import LocalQueue
 from warren.queues.queue import Queue, QueueHost
-from warren.routing.copies import strip_bcc
 from warren.routing.exchange import Exchange
 from warren.routing.router import Route, Router, decode_name
 from warren.store.stores import Stores
@@ -20,9 +19,6 @@ ROUTED = 0
 UNROUTED = 2
 
 _UNROUTED = UNROUTED
-_HAS_HEADERS = HAS_HEADERS
-# The name of the header as it stands in a table.
-_BCC = b"\x03BCC"
 
 
 class VirtualHost(QueueHost):
@@ -88,8 +84,6 @@ class VirtualHost(QueueHost):
         exchange: Exchange = self.router.exchanges[decode_name(message.address, 0)]
         exchange.published_in += 1
         exchange.published_out += len(destinations)
-        if message.flags & _HAS_HEADERS:
-            message = without_bcc(message)
         return self.publish_into(destinations, message, confirmation, sequence)
 
     def publish_along(
@@ -187,13 +181,6 @@ class VirtualHost(QueueHost):
     def delete_queue(self, queue: Queue) -> None:
         """`queue` has outlived its use."""
         self.queue_unused(queue)  # type: ignore[arg-type]
-
-
-def without_bcc(message: Message) -> Message:
-    """`message` as consumers are to see it: routed by its BCC header, and without it."""
-    if message.property_list.find(_BCC) < 0:
-        return message
-    return message.with_property_list(strip_bcc(message.property_list))
 
 
 def _nobody(queue: LocalQueue) -> None:

@@ -65,3 +65,9 @@ def test_there_are_so_many_conditions_at_most() -> None:
     assert len(conditions(["body~x"] * CONDITIONS_MAX)) == CONDITIONS_MAX
     with pytest.raises(ConditionError):
         conditions(["body~x"] * (CONDITIONS_MAX + 1))
+
+
+def test_nobody_finds_out_the_keys_of_bcc() -> None:
+    message = sent(headers={"BCC": ["hidden"], "n": 1})
+    assert not conditions(["headers.BCC.0=hidden"])[0].fits(message)
+    assert conditions(["headers.n=1"])[0].fits(message)

@@ -107,6 +107,17 @@ def test_each_consumer_gets_everything_from_where_it_begins(world: World) -> Non
     assert (world.queue.message_count, world.queue.delivered_count) == (3, 6)
 
 
+def test_the_keys_of_bcc_are_not_kept(world: World) -> None:
+    reader = world.consume("first")
+    world.publish(b"a", headers={"BCC": ["hidden"], "n": 1})
+    world.queue.publish_as(sent(b"b", headers={"BCC": ["hidden"], "n": 1}), "p", 1)
+    world.write()
+    assert [delivery.message.headers() for delivery in reader.unsettled] == [
+        {"n": 1, "x-stream-offset": 0},
+        {"n": 1, "x-stream-offset": 1},
+    ]
+
+
 def test_nothing_is_handed_out_before_it_is_written(world: World) -> None:
     reader = world.consume()
     world.queue.publish(sent(b"a"), None, 0)

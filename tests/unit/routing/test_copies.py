@@ -6,8 +6,7 @@ import pytest
 from tests.unit.routing.samples import sent
 
 from warren.errors import PreconditionFailed
-from warren.routing.copies import carbon_copies, has_copies, strip_bcc
-from warren.wire.properties import BasicProperties
+from warren.routing.copies import carbon_copies, has_copies
 from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32
 
 
@@ -54,27 +53,3 @@ def test_headers_that_only_sound_alike_need_no_decoding() -> None:
     assert not has_copies(sent({"CCC": 1}).property_list)
     assert has_copies(sent({"CC": 1}).property_list)
     assert has_copies(sent({"BCC": 1}).property_list)
-
-
-def test_bcc_is_taken_out_and_everything_else_stays() -> None:
-    headers = {"BCC": ["secret"], "CC": ["open"], "n": Int32(7)}
-    before = BasicProperties(headers=headers, delivery_mode=2, message_id="m").encode_list()
-    properties = BasicProperties.decode_list(strip_bcc(before))
-    assert properties.headers == {"CC": ["open"], "n": 7}
-    assert isinstance(properties.headers["n"], Int32)
-    assert (properties.delivery_mode, properties.message_id) == (2, "m")
-
-
-def test_an_empty_table_stays_when_bcc_was_all() -> None:
-    octets = strip_bcc(BasicProperties(headers={"BCC": []}).encode_list())
-    assert BasicProperties.decode_list(octets).headers == {}
-
-
-def test_a_list_without_bcc_is_handed_back_as_it_is() -> None:
-    for properties in (
-        BasicProperties(),
-        BasicProperties(headers={"CC": ["a"]}),
-        BasicProperties(message_id="\x03BCC"),
-    ):
-        octets = properties.encode_list()
-        assert strip_bcc(octets) is octets

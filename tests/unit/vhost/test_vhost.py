@@ -4,13 +4,13 @@ import pytest
 
 from warren.errors import NotFound
 from warren.model.arguments import Overflow, QueueSettings
-from warren.model.message import HAS_HEADERS, Message, encode_address
+from warren.model.message import Message, encode_address
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import REFUSED
 from warren.routing.exchange import Binding, ExchangeSettings
 from warren.routing.router import Router
 from warren.routing.types import EXCHANGE_TYPES
-from warren.vhost.vhost import ROUTED, UNROUTED, VirtualHost, without_bcc
+from warren.vhost.vhost import ROUTED, UNROUTED, VirtualHost
 from warren.wire.properties import BasicProperties
 
 
@@ -52,19 +52,13 @@ def test_one_queue_that_refuses_is_enough() -> None:
     assert vhost.queues["a"].message_count == 1
 
 
-def test_consumers_do_not_see_bcc_and_it_is_routed_by_it() -> None:
+def test_a_message_is_routed_by_bcc_and_keeps_it_where_it_may_die() -> None:
     vhost = made(a=QueueSettings(), b=QueueSettings())
-    vhost.publish(sent("", "a", headers={"BCC": ["b"], "n": 1}, priority=3, delivery_mode=2), None, 0)
-    for queue in vhost.queues.values():
-        message = queue.get().message
-        assert (message.headers(), message.priority, message.is_persistent) == ({"n": 1}, 3, True)
-
-
-def test_a_message_without_bcc_is_left_as_it_is() -> None:
-    for headers in ({}, {"CC": ["b"]}):
-        message = sent("", "a", headers=headers)
-        assert message.flags & HAS_HEADERS
-        assert without_bcc(message) is message
+    vhost.publish(sent("", "a", headers={"BCC": ["b"], "n": 1}), None, 0)
+    assert [queue.get().message.headers() for queue in vhost.queues.values()] == [
+        {"BCC": ["b"], "n": 1},
+        {"BCC": ["b"], "n": 1},
+    ]
 
 
 def test_its_generation_differs_with_permissions_and_with_bindings() -> None:

@@ -18,6 +18,7 @@ from warren.management.proposing import ended
 from warren.management.replies import Refused, bad_request, refused, reply
 from warren.metadata.definitions import json_value
 from warren.metadata.definitions_import import table_value
+from warren.model.blind_copies import without_bcc
 from warren.model.message import Message, encode_address
 from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
@@ -228,7 +229,7 @@ def _message(
         "exchange": message.exchange,
         "routing_key": message.routing_key,
         "message_count": queue.message_count,
-        "properties": shown_properties(message.properties()),
+        "properties": shown_properties(without_bcc(message).properties()),
         "payload": payload,
         "payload_encoding": written,
     }

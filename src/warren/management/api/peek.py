@@ -14,6 +14,7 @@ from warren.management.describing import Table, described, meant
 from warren.management.managed import Managed
 from warren.management.matching import Condition, ConditionError, conditions
 from warren.management.replies import bad_request, reply
+from warren.model.blind_copies import without_bcc
 from warren.model.message import Message
 from warren.queues.local import LocalQueue
 from warren.session.channel import Channel
@@ -196,7 +197,7 @@ def _view(message: Message, truncate: int, now: int) -> dict[str, object]:
     return {
         "exchange": message.exchange,
         "routing_key": message.routing_key,
-        "properties": shown_properties(message.properties()),
+        "properties": shown_properties(without_bcc(message).properties()),
         "payload": payload,
         "payload_encoding": encoding,
         "payload_bytes": message.body_size,

@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from warren.model.blind_copies import strip_bcc
 from warren.model.message import Message
 from warren.store.streams.chunk import Chunk
 
@@ -164,7 +165,7 @@ def rows_of_messages(queue: str, messages: Iterable[tuple[int, Message, bool]], 
     return Rows(
         queue=queue,
         offsets=offsets,
-        shapes=list(known),
+        shapes=[(address, strip_bcc(property_list)) for address, property_list in known],
         kinds=kinds if len(known) > 1 else None,
         times=times,
         redelivered=redelivered,

@@ -4,10 +4,12 @@ from array import array
 from collections.abc import Iterator
 
 import pytest
+from tests.unit.queues.samples import sent
 
 from warren.management.arrow.rows import Rows, Wanted, rows_of_chunk, rows_of_messages, together
 from warren.model.message import NO_PROPERTIES, Message, encode_address
 from warren.store.streams.chunk import Chunk, ChunkBuilder, read_head
+from warren.wire.properties import BasicProperties
 
 KEYS = ["a", "b", "a", "a", "c"]
 FIRST = 100
@@ -105,6 +107,12 @@ def test_messages_one_by_one_are_rows() -> None:
     assert list(rows.times) == [5_000] * 5  # type: ignore[arg-type]
     assert rows_of_messages("q", given, Wanted(exchanges=(b"y",))).count == 0
     assert rows_of_messages("q", given[:1]).kinds is None
+
+
+def test_rows_of_messages_do_not_show_bcc() -> None:
+    rows = rows_of_messages("q", [(0, sent("a", headers={"BCC": ["hidden"], "n": 1}), False)])
+    [(_, property_list)] = rows.shapes
+    assert BasicProperties.decode_list(property_list).headers == {"n": 1}
 
 
 def test_rows_are_put_together_until_they_take_so_much() -> None:

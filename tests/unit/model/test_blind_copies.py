@@ -1,0 +1,46 @@
+"""BCC is taken out of what leaves the broker, and nothing else is."""
+
+from tests.unit.queues.samples import sent
+
+from warren.model.blind_copies import strip_bcc, without_bcc
+from warren.model.message import HAS_HEADERS
+from warren.wire.properties import BasicProperties
+from warren.wire.table import Int32
+
+
+def test_bcc_is_taken_out_and_everything_else_stays() -> None:
+    headers = {"BCC": ["secret"], "CC": ["open"], "n": Int32(7)}
+    before = BasicProperties(headers=headers, delivery_mode=2, message_id="m").encode_list()
+    properties = BasicProperties.decode_list(strip_bcc(before))
+    assert properties.headers == {"CC": ["open"], "n": 7}
+    assert isinstance(properties.headers["n"], Int32)
+    assert (properties.delivery_mode, properties.message_id) == (2, "m")
+
+
+def test_an_empty_table_stays_when_bcc_was_all() -> None:
+    octets = strip_bcc(BasicProperties(headers={"BCC": []}).encode_list())
+    assert BasicProperties.decode_list(octets).headers == {}
+
+
+def test_a_list_without_bcc_is_handed_back_as_it_is() -> None:
+    for properties in (
+        BasicProperties(),
+        BasicProperties(headers={"CC": ["a"]}),
+        BasicProperties(message_id="\x03BCC"),
+    ):
+        octets = properties.encode_list()
+        assert strip_bcc(octets) is octets
+
+
+def test_a_message_without_bcc_is_left_as_it_is() -> None:
+    for headers in ({}, {"CC": ["b"]}):
+        message = sent(headers=headers)
+        assert message.flags & HAS_HEADERS
+        assert without_bcc(message) is message
+    message = sent()
+    assert without_bcc(message) is message
+
+
+def test_a_message_without_its_bcc_is_the_same_otherwise() -> None:
+    message = without_bcc(sent(headers={"BCC": ["b"], "n": 1}, priority=3, delivery_mode=2))
+    assert (message.headers(), message.priority, message.is_persistent) == ({"n": 1}, 3, True)
