@@ -20,6 +20,8 @@ from tests.integration.process import Broker, broker, refusal
 from tests.integration.test_durability import taken
 from tests.integration.test_serve import connect, get
 
+from warren.limits import SEGMENT_SIZE
+
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 PATIENCE_S = 20
 # A machine that is busy with other things delays everybody a little; a node that stands still, for longer.
@@ -265,6 +267,32 @@ def test_while_the_disk_is_full_confirms_wait_and_then_they_come(
         end(node)
     with started(tmp_path, config) as node:
         assert [body for body, _ in taken(confirming(node.port, "a"), "q")] == ["waits"]
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_while_no_file_can_be_opened_confirms_wait_and_then_they_come(
+    tmp_path: Path, config: Path, faults: Faults, number: int
+) -> None:
+    with started(tmp_path, config, **faults.environment) as node:
+        channel = confirming(node.port, "a")
+        bystander = Bystander(node.port, "b")
+        faults.set(f"open errno {number} {folder(tmp_path, 'a')}")
+        # What is larger than a file of the log has one of its own.
+        body = bytes(SEGMENT_SIZE)
+        waiting = Publication(channel, body)
+        until_logged(
+            node, "no file can be opened: publishers to vhost 'a' get no confirms until there is room"
+        )
+        assert get(node.ports["http"], "/api/health/checks/virtual-hosts") == (200, {"status": "ok"})
+        assert not waiting.is_confirmed
+        faults.set()
+        until_logged(node, "the messages of vhost 'a' are written again")
+        waiting.join(PATIENCE_S)
+        assert waiting.is_confirmed
+        bystander.stop()
+        end(node)
+    with started(tmp_path, config) as node:
+        assert [len(body) for body, _ in taken(confirming(node.port, "a"), "q")] == [SEGMENT_SIZE]
 
 
 def test_a_node_whose_disk_is_full_starts_and_opens_the_virtual_host_when_there_is_room(

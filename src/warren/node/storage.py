@@ -35,7 +35,7 @@ from warren.runtime.timers import Periodic
 from warren.runtime.worker import Worker
 from warren.runtime.writer import IS_AVAILABLE, Writer
 from warren.session.domain import Domain
-from warren.store.disk import Disk
+from warren.store.disk import PASSING, Disk
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_erased, open_store
 from warren.store.segment import SUFFIX, SegmentError
@@ -62,9 +62,9 @@ _SETTLED_S = 0.02
 _TEND_S = 1.0
 # Recovery that takes longer says how far it is, so often.
 _PROGRESS_S = 1.0
-# What a file system answers that is full, and has room again later.
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-# And what comes of that for either store of a virtual host.
+# What a system answers that has no room for one more open file.
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+# What comes of a full disk for either store of a virtual host.
 _NO_CONFIRMS = "publishers to vhost '%s' get no confirms until there is room"
 _NO_PAGING = "transient messages of vhost '%s' stay in memory, and publishers wait, until there is room"
 
@@ -380,7 +380,7 @@ class _LoopPort(StorePort):
             return
         if not self.is_full:
             self.is_full = True
-            logger.error("the disk is full: %s: %s", self._when_full % self._name, error)
+            logger.error("%s: %s: %s", lack(error), self._when_full % self._name, error)
         self._loop.call_later(_RETRY_S, self.guard, self._retry)
 
     def recovered(self) -> None:
@@ -479,9 +479,14 @@ class _Progress:
             logger.info("vhost '%s': %d of %d MiB read", self._name, read >> 20, total >> 20)
 
 
+def lack(error: OSError) -> str:
+    """What there is not enough of."""
+    return "no file can be opened" if error.errno in _NO_DESCRIPTOR else "the disk is full"
+
+
 def is_full(error: Exception) -> bool:
-    """Whether `error` says that the disk has no room now."""
-    return isinstance(error, OSError) and error.errno in _NO_SPACE
+    """Whether `error` says that there is no room now, on the disk or for an open file."""
+    return isinstance(error, OSError) and error.errno in PASSING
 
 
 def _named(path: Path) -> str:

@@ -31,7 +31,7 @@ from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.node.expiry import VhostExpiry
 from warren.node.refusal import BootRefused
-from warren.node.storage import Keeping, Storage, StreamsInMemory, is_full
+from warren.node.storage import Keeping, Storage, StreamsInMemory, is_full, lack
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_octets
 from warren.runtime.supervisor import Hopeless, Intensity, NotYet, Supervisor, contain
@@ -391,8 +391,8 @@ class _Vhost:
 
     def _judged(self, error: OSError | SegmentError) -> Exception:
         """What `error` in opening a store means for starting again."""
-        if is_full(error):
-            return NotYet(f"the disk is full: {error}", _FULL_RETRY_MS)
+        if isinstance(error, OSError) and is_full(error):
+            return NotYet(f"{lack(error)}: {error}", _FULL_RETRY_MS)
         return Hopeless(str(error)) if isinstance(error, SegmentError) else error
 
     def _described(self, error: Exception) -> str:

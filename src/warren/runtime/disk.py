@@ -22,6 +22,7 @@ logger = logging.getLogger("warren.disk")
 _ZEROS = bytes(1 << 20)
 # Files that stay open to be written to, and as many to be read from.
 _OPEN_FILES_MAX = 8
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
 class DirectoryDisk:
@@ -178,7 +179,7 @@ class DirectoryDisk:
     def _create(self, name: str, size: int) -> None:
         self._forget(name)
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        file = os.open(name, flags, 0o600, dir_fd=self._directory)
+        file = self._opened(name, flags, self._files)
         self._keep(name, file)
         for at in range(0, size, len(_ZEROS)):
             self._write(file, at, _ZEROS[: size - at])
@@ -195,16 +196,27 @@ class DirectoryDisk:
     def _open(self, name: str) -> int:
         file = self._files.get(name)
         if file is None:
-            file = os.open(name, os.O_RDWR | os.O_CLOEXEC, dir_fd=self._directory)
+            file = self._opened(name, os.O_RDWR | os.O_CLOEXEC, self._files)
             self._keep(name, file)
         return file
 
     def _open_to_read(self, name: str) -> int:
-        file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
+        file = self._opened(name, os.O_RDONLY | os.O_CLOEXEC, self._read_from)
         while len(self._read_from) >= _OPEN_FILES_MAX:
             _close(self._read_from, next(iter(self._read_from)))
         self._read_from[name] = file
         return file
+
+    def _opened(self, name: str, flags: int, others: dict[str, int]) -> int:
+        """A descriptor of `name`; if there is none to be had, in place of those of `others`."""
+        try:
+            return os.open(name, flags, 0o600, dir_fd=self._directory)
+        except OSError as error:
+            if error.errno not in _NO_DESCRIPTOR or not others:
+                raise
+        for other in list(others):
+            _close(others, other)
+        return os.open(name, flags, 0o600, dir_fd=self._directory)
 
     def _keep(self, name: str, file: int) -> None:
         if len(self._files) >= _OPEN_FILES_MAX:

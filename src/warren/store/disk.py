@@ -8,9 +8,13 @@ What a step has done is certain only after a `Sync` of its file behind it, and t
 only after `SyncDirectory`: this is what the simulated disk takes away in a power cut.
 """
 
+import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+# What says that there is no room now, on the disk or for one more open file: the same will do later.
+PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ never used twice. What is appended between `begin_group` and `end_group` is ther
 the mark that it was given, or none of it is.
 """
 
-import errno
 from collections.abc import Callable
 
 from warren.limits import (
@@ -26,7 +25,7 @@ from warren.limits import (
 from warren.model.confirmation import Confirmation
 from warren.model.message import StoredMessage
 from warren.store.compaction import Compaction, worth_moving
-from warren.store.disk import Disk, Step
+from warren.store.disk import PASSING, Disk, Step
 from warren.store.lane import Lane
 from warren.store.log import Log
 from warren.store.marks import Group, Mark
@@ -50,7 +49,6 @@ _MESSAGE_SIZE = PENDING_MESSAGE_SIZE
 _REFERENCE_SIZE = PENDING_REFERENCE_SIZE
 _MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
 # What a file system answers that is full, and has room again later.
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class StorePort:
@@ -500,7 +498,7 @@ class MessageStore:
         self._is_busy = False
         if error is not None:
             self.failure = error
-            self._port.failed(error, is_full=error.errno in _NO_SPACE)
+            self._port.failed(error, is_full=error.errno in PASSING)
             self._end_if_done()
             return
         self._retried = []

@@ -3,18 +3,15 @@
 A job syncs each file that it wrote to; what is appended meanwhile shares the next one (group commit).
 """
 
-import errno
 from collections.abc import Callable
 
 from warren.limits import STORE_PENDING_SIZE_MAX
 from warren.model.confirmation import Confirmation
 from warren.model.message import Message
-from warren.store.disk import Step
+from warren.store.disk import PASSING, Step
 from warren.store.message_store import StorePort
 from warren.store.streams.chunk import Run
 from warren.store.streams.log import StreamFiles, StreamLog
-
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class StreamStore:
@@ -182,7 +179,7 @@ class StreamStore:
         self._is_busy = False
         if error is not None:
             self.failure = error
-            self._port.failed(error, is_full=error.errno in _NO_SPACE)
+            self._port.failed(error, is_full=error.errno in PASSING)
             self._end_if_done()
             return
         self._retried = []
