@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from warren.runtime.clock import Clock
 from warren.session.peer import Peer
 from warren.session.wake import Wake
-from warren.transport.listener import Listener, ListenerSettings
+from warren.transport.listener import Listener, ListenerSettings, Places
 from warren.transport.protocol import Turn
 from warren.transport.tls import Tls
 
@@ -112,7 +112,9 @@ async def was_dropped(reader: asyncio.StreamReader) -> bool:
 
 @asynccontextmanager
 async def serving(
-    tls: Tls | None = None, change: Callable[[ListenerSettings], ListenerSettings] = lambda settings: settings
+    tls: Tls | None = None,
+    change: Callable[[ListenerSettings], ListenerSettings] = lambda settings: settings,
+    places: Places | None = None,
 ) -> AsyncIterator[EchoServer]:
     """A started listener on a free port of the loopback interface."""
     clients: list[Echo] = []
@@ -123,7 +125,7 @@ async def serving(
 
     turn = Turn(asyncio.get_running_loop(), Clock())
     settings = change(ListenerSettings(host="127.0.0.1", port=0))
-    listener = Listener(settings, turn, connect, tls)
+    listener = Listener(settings, turn, connect, tls, places=places)
     await listener.start()
     try:
         yield EchoServer(listener, turn, clients)

@@ -2,23 +2,27 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.broker import IN_MEMORY
 
-_READY = re.compile(r"(?P<protocol>amqp/ssl|amqp|http/prometheus|http|stream/ssl|stream) \S+:(?P<port>\d+)")
+_READY = re.compile(r"(?P<protocol>(?:amqp|stream)(?:/ssl)?|https?(?:/prometheus)?) \S+:(?P<port>\d+)")
 STOP_TIMEOUT_S = 15
 
 
 class Broker:
     """A started process; `lines` is its log up to `ready`."""
 
-    def __init__(self, arguments: list[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self, arguments: list[str], environment: dict[str, str], descriptors: int | None = None
+    ) -> None:
         # What is given twice counts as given last.
         free = ["--port", "0", "--management-port", "0", "--prometheus-port", "0", "--stream-port", "0"]
         command = [sys.executable, "-m", "warren.cli.main", "serve", "--host", "127.0.0.1", *free, *arguments]
@@ -28,6 +32,7 @@ class Broker:
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | IN_MEMORY | environment,
+            preexec_fn=None if descriptors is None else partial(_limit, descriptors),
         )
         self.lines: list[str] = []
         self.ports: dict[str, int] = {}
@@ -67,11 +72,20 @@ class Broker:
         return self.process.wait(STOP_TIMEOUT_S)
 
 
+def _limit(descriptors: int) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+
 @contextmanager
-def broker(*arguments: str, config: Path | None = None, **environment: str) -> Iterator[Broker]:
-    """A broker that is ready, on free ports of the loopback interface; ends with the block."""
+def broker(
+    *arguments: str, config: Path | None = None, descriptors: int | None = None, **environment: str
+) -> Iterator[Broker]:
+    """A broker that is ready, on free ports of the loopback interface; ends with the block.
+
+    It has so many `descriptors` and no more, if that is said.
+    """
     more = ["--config", str(config)] if config else []
-    started = Broker([*arguments, *more], environment)
+    started = Broker([*arguments, *more], environment, descriptors)
     try:
         started.wait_ready()
         yield started

@@ -10,6 +10,8 @@ from pathlib import Path
 from tests.tidy.sources import SOURCE, Function, files, is_generated, modules, place, report, text, tree
 
 CALLED_BY_ASYNCIO = {*dir(asyncio.Protocol), *dir(asyncio.BufferedProtocol)}
+# Methods that aiohttp calls on a connection.
+CALLED_BY_AIOHTTP = {"handle_error"}
 # Methods that Spark looks for on a source and on its reader.
 CALLED_BY_SPARK = {
     "getDefaultReadLimit", "initialOffset", "prepareForTriggerAvailableNow", "pushFilters",
@@ -40,7 +42,7 @@ def test_every_public_function_and_class_of_the_broker_is_named_somewhere_else()
         for node in _definitions(tree(path))
         if not node.name.startswith("_")
         and not node.decorator_list
-        and node.name not in CALLED_BY_ASYNCIO | CALLED_BY_SPARK
+        and node.name not in CALLED_BY_ASYNCIO | CALLED_BY_AIOHTTP | CALLED_BY_SPARK
         if _words()[node.name] < 2
     ]
     assert not found, report(found)

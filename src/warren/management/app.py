@@ -1,7 +1,9 @@
 """The HTTP servers: the API on one port, metrics on another."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import cache
 from inspect import isawaitable
 
@@ -12,6 +14,8 @@ from warren.limits import HTTP_BODY_SIZE_MAX
 from warren.management.api.documents import allow_document
 from warren.management.api.live import allow_live
 from warren.management.auth import admit
+from warren.management.bodies import BODIES, Bodies
+from warren.management.connections import HttpConnections, PortSettings
 from warren.management.describing import DESCRIBED, description_of
 from warren.management.interface import add_interface
 from warren.management.managed import ListenerView, Managed
@@ -19,6 +23,7 @@ from warren.management.openapi import document
 from warren.management.prometheus.endpoints import SCRAPES, detailed, metrics, per_object
 from warren.management.prometheus.exposition import Scrapes
 from warren.management.proposing import explained
+from warren.management.protocol import SERVER, HttpProtocol, Patience
 from warren.management.replies import Refused, encoded, not_found, options, refused
 from warren.management.routes import ROUTES, Route
 from warren.transport.sockets import bind
@@ -30,6 +35,10 @@ Responder = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Endpoint = Callable[[web.Request, Managed], Awaitable[web.StreamResponse]]
 
 _BACKLOG = 128
+_SHUTDOWN_S = 1.0
+_POLICY = "content-security-policy"
+_ENCODING_SHOWN = 40
+_AS_IT_IS = ("", "identity")
 _METRICS: dict[str, Endpoint] = {
     "/metrics": metrics,
     "/metrics/per-object": per_object,
@@ -37,15 +46,29 @@ _METRICS: dict[str, Endpoint] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """What is configured about all answers: RabbitMQ's `management.hsts.policy` and its like."""
+
+    hsts: str = ""
+    csp: str = ""
+
+
+ANSWERING: web.AppKey[Answering] = web.AppKey("answering", Answering)
+
+
 class HttpServer:
     """One listening HTTP port."""
 
-    def __init__(self, node: Managed, protocol: str) -> None:
+    def __init__(self, node: Managed, protocol: str, settings: PortSettings, answering: Answering) -> None:
+        """`protocol` is http or http/prometheus, and with TLS https or https/prometheus."""
         self._node = node
         self._protocol = protocol
         app = _app(node, protocol)
+        app[ANSWERING] = answering
         allow_live(app, self._ask)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_SHUTDOWN_S)
+        self._connections = HttpConnections(settings, self._made)
         self.addresses: list[tuple[str, int]] = []
 
     async def start(self, host: str, port: int) -> None:
@@ -53,7 +76,7 @@ class HttpServer:
         sockets = bind(host, port, _BACKLOG)
         await self._runner.setup()
         for listening in sockets:
-            await web.SockSite(self._runner, listening, shutdown_timeout=1).start()
+            self._connections.listen(listening)
             self.addresses.append(listening.getsockname()[:2])
         self._node.listeners.extend(ListenerView(self._protocol, *address) for address in self.addresses)
 
@@ -64,12 +87,20 @@ class HttpServer:
 
     async def stop(self) -> None:
         """Finish the requests under way and close."""
+        await self._connections.stop()
         await self._runner.cleanup()
+        self._connections.close()
+
+    def _made(self, patience: Patience) -> HttpProtocol:
+        assert self._runner.server is not None
+        return HttpProtocol(self._runner.server, asyncio.get_running_loop(), patience)
 
 
 def _app(node: Managed, protocol: str) -> web.Application:
     app = web.Application(middlewares=[_errors], client_max_size=HTTP_BODY_SIZE_MAX)
-    if protocol == "http/prometheus":
+    app[BODIES] = Bodies()
+    app.on_response_prepare.append(_sign)
+    if protocol.endswith("/prometheus"):
         app[SCRAPES] = Scrapes()
         for path, endpoint in _METRICS.items():
             app.router.add_get(path, _metrics(node, endpoint))
@@ -102,11 +133,31 @@ def _responder(node: Managed, route: Route) -> Responder:
         if handler is None:
             return web.Response(status=405, headers={"allow": ", ".join(route.methods)})
         await admit(request, node, route.right_of(request.method))
+        _check_encoding(request)
         request[DESCRIBED] = description_of(handler)
         answer = handler(request, node)
         return await answer if isawaitable(answer) else answer
 
     return respond
+
+
+def _check_encoding(request: web.Request) -> None:
+    """Refuse a body that is compressed: RabbitMQ reads none, and a small one may stand for a large one."""
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding not in _AS_IT_IS:
+        reason = f"a body is taken as it is, and not in the encoding '{encoding[:_ENCODING_SHOWN]}'"
+        raise Refused(refused(415, "unsupported_media_type", reason))
+
+
+async def _sign(request: web.Request, response: web.StreamResponse) -> None:
+    """Say who answers, and not which version of what; and what is configured to be said."""
+    response.headers["server"] = SERVER
+    answering = request.app[ANSWERING]
+    # RFC 6797 §7.2: not in the clear.
+    if answering.hsts and request.secure:
+        response.headers["strict-transport-security"] = answering.hsts
+    if answering.csp and _POLICY in response.headers:
+        response.headers[_POLICY] = answering.csp
 
 
 @web.middleware

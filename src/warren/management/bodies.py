@@ -1,12 +1,21 @@
 """What a request brings: JSON within bounds, whose wrong and missing fields are told in RabbitMQ's words."""
 
-from collections.abc import Container
+import asyncio
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 
 import msgspec
 from aiohttp import web
 
+from warren.limits import HTTP_BODY_SIZE_MAX
+from warren.limits_http import (
+    HTTP_BODIES_SIZE_MAX,
+    HTTP_LOGIN_SIZE_MAX,
+    HTTP_STALLED_S,
+    HTTP_STALLED_SIZE_MIN,
+)
 from warren.management.describing import DESCRIBED, Description, required_of
-from warren.management.replies import bad_request
+from warren.management.replies import Refused, bad_request, refused
 
 # What a flag may be written as.
 _FLAGS: dict[object, bool] = {True: True, False: False, "true": True, "false": False}
@@ -111,11 +120,97 @@ async def read_json(request: web.Request) -> object:
 
 
 async def read_octets(request: web.Request) -> bytes:
-    """The body as it came."""
+    """The body as it came, within bounds of size and time."""
+    # Who has not said who they are sends a name and a password at most.
+    size_max = HTTP_BODY_SIZE_MAX if "user" in request else HTTP_LOGIN_SIZE_MAX
+    if (request.content_length or 0) > size_max:
+        raise _too_large()
+    with request.app[BODIES].reading() as reading:
+        octets = bytearray()
+        pace = Pace(asyncio.get_running_loop().time())
+        while piece := await _piece(request):
+            octets += piece
+            if len(octets) > size_max:
+                raise _too_large()
+            reading.add(len(piece))
+            if not pace.is_kept(asyncio.get_running_loop().time(), len(piece)):
+                raise _too_slow()
+        return bytes(octets)
+
+
+async def _piece(request: web.Request) -> bytes:
     try:
-        return await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise bad_request("Exceeded HTTP request body size limit") from None
+        async with asyncio.timeout(HTTP_STALLED_S):
+            return await request.content.readany()
+    except TimeoutError:
+        raise _too_slow() from None
+    except web.RequestPayloadError:
+        raise bad_request("not_json") from None
+
+
+def _too_large() -> Refused:
+    return bad_request("Exceeded HTTP request body size limit")
+
+
+def _too_slow() -> Refused:
+    response = refused(
+        408, "request_timeout", f"the body came too slowly: nothing for {HTTP_STALLED_S:.0f} s"
+    )
+    response.force_close()
+    return Refused(response)
+
+
+class Pace:
+    """Whether something comes fast enough, told whenever some of it has come."""
+
+    def __init__(self, now: float) -> None:
+        self._since = now
+        self._size = 0
+
+    def is_kept(self, now: float, size: int) -> bool:
+        """Whether with `size` more octets it is; looked at once in HTTP_STALLED_S."""
+        self._size += size
+        if now - self._since < HTTP_STALLED_S:
+            return True
+        is_kept = self._size >= HTTP_STALLED_SIZE_MIN
+        self._since, self._size = now, 0
+        return is_kept
+
+
+class Bodies:
+    """How much there is of all the bodies that are being read."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    @contextmanager
+    def reading(self) -> Iterator["Reading"]:
+        """One more, until the block ends."""
+        reading = Reading(self)
+        try:
+            yield reading
+        finally:
+            self.size -= reading.size
+
+
+class Reading:
+    """One of them."""
+
+    __slots__ = ("_bodies", "size")
+
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
+        self.size = 0
+
+    def add(self, size: int) -> None:
+        """So many octets more have come; Refused if there is no room for them."""
+        if self._bodies.size + size > HTTP_BODIES_SIZE_MAX:
+            raise Refused(refused(503, "service_unavailable", "too many bodies are being read at once"))
+        self.size += size
+        self._bodies.size += size
+
+
+BODIES: web.AppKey[Bodies] = web.AppKey("bodies", Bodies)
 
 
 def decode(octets: bytes) -> object:

@@ -21,7 +21,7 @@ from warren.session.streaming.counts import StreamCounts
 
 @dataclass(frozen=True, slots=True)
 class ListenerView:
-    """One listening address; `protocol` is RabbitMQ's name: amqp, amqp/ssl, http, http/prometheus."""
+    """One listening address; `protocol` is RabbitMQ's name: amqp, amqp/ssl, http, https, http/prometheus …"""
 
     protocol: str
     host: str

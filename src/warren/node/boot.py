@@ -6,20 +6,18 @@ SIGHUP: certificates, and the limits of memory and disk, are read again; the log
 """
 
 import asyncio
-import errno
 import logging
 import os
 import platform
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import uvloop
 
 from warren import __version__
 from warren.errors import ConnectionForced
 from warren.flow.alarms import Alarms
-from warren.management.app import HttpServer
 from warren.management.figures import Figures
 from warren.management.jobs.jobs import Jobs
 from warren.management.managed import ListenerView, Managed
@@ -32,6 +30,8 @@ from warren.node.config import Config
 from warren.node.config_file import ConfigError
 from warren.node.controls import NodeControls
 from warren.node.data_directory import chosen_directory
+from warren.node.descriptors import raise_descriptor_limit, shares
+from warren.node.http_ports import HttpPorts
 from warren.node.journaling import Journaling
 from warren.node.logging import Log
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
@@ -160,7 +160,8 @@ class Node:
             now=self._clock.now,
             started_at=self._clock.now(),
         )
-        self._http: list[HttpServer] = []
+        self._http = HttpPorts(config)
+        self._shares = shares(raise_descriptor_limit(), self._http.count)
         self._periodic = [
             Periodic(loop, _CLOCK_S, self._clock.follow),
         ]
@@ -190,25 +191,31 @@ class Node:
             self._tls = listening.tls(self._config)
         except TlsError as error:
             raise BootRefused(f"TLS: {error}") from error
-        if self._tls is not None:
-            self._periodic.append(
-                Periodic(asyncio.get_running_loop(), _CERTIFICATES_S, self._tls.reload_if_changed)
-            )
-        for listener in listening.listeners(self._config, self._turn, self._tls, self._connect):
+        self._periodic.append(
+            Periodic(asyncio.get_running_loop(), _CERTIFICATES_S, self._look_at_certificates)
+        )
+        places = listening.places(self._config, self._shares.clients)
+        shared = listening.Shared(self._turn, self._tls, places)
+        for listener in listening.listeners(self._config, shared, self._connect):
             where = listener.settings
-            await _listen(listener.start(), where.host, where.port)
+            await listening.listen(listener.start(), where.host, where.port)
             self._listeners.append(listener)
             protocol = "amqp/ssl" if listener.is_tls else "amqp"
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
-        await self._start_streams()
-        await self._start_http("http", settings.MANAGEMENT_HOST, settings.MANAGEMENT_PORT)
-        await self._start_http("http/prometheus", settings.PROMETHEUS_HOST, settings.PROMETHEUS_PORT)
+        await self._start_streams(shared)
+        await self._http.start(self._managed, self._shares.each_of_http)
         self._sampling.begin()
         self._collector.begin()
         self._periodic.append(Periodic(asyncio.get_running_loop(), _COLLECTOR_S, self._collector.look))
 
     def _certificates(self) -> dict[str, int]:
-        return {} if self._tls is None else self._tls.expiries()
+        ours = {} if self._tls is None else self._tls.expiries()
+        return ours | self._http.expiries()
+
+    def _look_at_certificates(self) -> None:
+        if self._tls is not None:
+            self._tls.reload_if_changed()
+        self._http.reload_if_changed()
 
     def _fail(self, reason: str) -> None:
         self.failure = reason
@@ -219,6 +226,7 @@ class Node:
         self._log.reopen()
         if self._tls is not None:
             self._tls.reload()
+        self._http.reload()
         try:
             self._monitors.configure(self._config.again())
         except ConfigError as error:
@@ -232,8 +240,7 @@ class Node:
         await self._say_goodbye()
         for listener in self._listeners:
             listener.abort()
-        for server in self._http:
-            await server.stop()
+        await self._http.stop()
         for periodic in self._periodic:
             periodic.stop()
         self._collector.end()
@@ -265,12 +272,12 @@ class Node:
         logging.getLogger("warren.connection").info("accepting stream connection %s", peer.name, extra=fields)
         return StreamConnection(self._hall, peer, wake, now)
 
-    async def _start_streams(self) -> None:
+    async def _start_streams(self, shared: listening.Shared) -> None:
         """Listen for the stream protocol; where that is by default, it may be taken."""
-        for listener in listening.stream_listeners(self._config, self._turn, self._tls, self._connect_stream):
+        for listener in listening.stream_listeners(self._config, shared, self._connect_stream):
             where = listener.settings
             try:
-                await _listen(listener.start(), where.host, where.port)
+                await listening.listen(listener.start(), where.host, where.port)
             except BootRefused as error:
                 # Whoever said where to listen, and not on which port, need not be told of this one.
                 place = self._config.place(f"{settings.STREAM_TCP.key}.default")
@@ -281,29 +288,6 @@ class Node:
             self._listeners.append(listener)
             protocol = "stream/ssl" if listener.is_tls else "stream"
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
-
-    async def _start_http(
-        self, protocol: str, host: settings.Setting[str], port: settings.Setting[int]
-    ) -> None:
-        server = HttpServer(self._managed, protocol)
-        chosen_host, chosen_port = self._config.get(host), self._config.get(port)
-        try:
-            await _listen(server.start(chosen_host, chosen_port), chosen_host, chosen_port)
-        except BootRefused as error:
-            # Several brokers on one machine need not all be told where not to listen.
-            if self._config.is_set(port):
-                raise
-            logger.warning("no %s: %s; choose one with %s", protocol, error, port.key)
-            return
-        self._http.append(server)
-
-
-async def _listen(starting: Awaitable[None], host: str, port: int) -> None:
-    try:
-        await starting
-    except OSError as error:
-        reason = "the port is taken" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
-        raise BootRefused(f"cannot listen on {host or 'every interface'}, port {port}: {reason}") from error
 
 
 def _folder(config: Config) -> Folder | None:

@@ -1,38 +1,60 @@
 """Listeners as the configuration wants them."""
 
-import resource
-from collections.abc import Callable
-from typing import TypeVar
+import errno
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 from warren.node import settings
 from warren.node.config import Config
+from warren.node.refusal import BootRefused
 from warren.node.values import Address
 from warren.session.peer import Peer
 from warren.session.wake import Wake
-from warren.transport.listener import Listener, ListenerSettings
+from warren.transport.listener import Listener, ListenerSettings, Places
 from warren.transport.protocol import Client, Turn
 from warren.transport.tls import Tls, TlsSettings
 
 Value = TypeVar("Value")
 
-# Kept for files, the HTTP API and logs when the number of connections follows from the limit of descriptors.
-_DESCRIPTORS_RESERVED = 100
+
+Connect: TypeAlias = Callable[[Peer, Wake, int], Client]
 
 
-def listeners(
-    config: Config, turn: Turn, tls: Tls | None, connect: Callable[[Peer, Wake, int], Client]
-) -> list[Listener]:
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all listeners have in common."""
+
+    turn: Turn
+    tls: Tls | None
+    places: Places
+
+
+def listeners(config: Config, shared: Shared, connect: Connect) -> list[Listener]:
     """Every `listeners.tcp` and `listeners.ssl`, not started yet."""
-    chosen = _settings_of(config, settings.TCP, None) + _settings_of(config, settings.TLS, tls)
-    return [Listener(where, turn, connect, with_tls) for where, with_tls in chosen]
+    return _made(config, (settings.TCP, settings.TLS), shared, connect)
 
 
-def stream_listeners(
-    config: Config, turn: Turn, tls: Tls | None, connect: Callable[[Peer, Wake, int], Client]
-) -> list[Listener]:
+def stream_listeners(config: Config, shared: Shared, connect: Connect) -> list[Listener]:
     """Every `stream.listeners.tcp` and `stream.listeners.ssl`, not started yet."""
-    chosen = _settings_of(config, settings.STREAM_TCP, None) + _settings_of(config, settings.STREAM_TLS, tls)
-    return [Listener(where, turn, connect, with_tls) for where, with_tls in chosen]
+    return _made(config, (settings.STREAM_TCP, settings.STREAM_TLS), shared, connect)
+
+
+def places(config: Config, descriptors_share: int) -> Places:
+    """The connections there may be: what is configured, and not more than there are descriptors for."""
+    configured = config.get(settings.CONNECTIONS_MAX)
+    return Places(descriptors_share if configured is None else min(configured, descriptors_share))
+
+
+def _made(
+    config: Config,
+    families: tuple[settings.Family[Address], settings.Family[Address]],
+    shared: Shared,
+    connect: Connect,
+) -> list[Listener]:
+    in_the_clear, with_tls = families
+    chosen = _settings_of(config, in_the_clear, None) + _settings_of(config, with_tls, shared.tls)
+    return [Listener(where, shared.turn, connect, tls, places=shared.places) for where, tls in chosen]
 
 
 def _settings_of(
@@ -42,9 +64,6 @@ def _settings_of(
 
 
 def _chosen(config: Config, address: Address) -> ListenerSettings:
-    connections_max = config.get(settings.CONNECTIONS_MAX)
-    if connections_max is None:
-        connections_max = max(1, raise_descriptor_limit() - _DESCRIPTORS_RESERVED)
     return ListenerSettings(
         host=address.host,
         port=address.port,
@@ -52,7 +71,6 @@ def _chosen(config: Config, address: Address) -> ListenerSettings:
         is_proxied=config.get(settings.PROXY_PROTOCOL),
         is_nodelay=config.get(settings.NODELAY),
         is_keepalive=config.get(settings.KEEPALIVE),
-        connections_max=connections_max,
         handshake_ms=config.get(settings.HANDSHAKE),
         tls_handshake_ms=config.get(settings.TLS_HANDSHAKE),
     )
@@ -80,16 +98,36 @@ def tls(config: Config) -> Tls | None:
     )
 
 
+def http_tls(config: Config, keys: settings.TlsKeys) -> Tls | None:
+    """What a port of HTTP with TLS has; None if no key of it is set."""
+    if not any(map(config.is_set, keys.all)):
+        return None
+    return Tls(
+        TlsSettings(
+            prefix=keys.prefix,
+            certificate_file=config.get(keys.certificate_file),
+            key_file=config.get(keys.key_file),
+            authority_file=config.get(keys.authority_file),
+            password=config.get(keys.password),
+            is_peer_verified=config.get(keys.is_peer_verified),
+            is_certificate_required=config.get(keys.is_certificate_required),
+            versions=in_order(config.family(keys.versions)),
+            ciphers=in_order(config.family(keys.ciphers)),
+            is_own_cipher_order=config.get(keys.is_own_cipher_order),
+        )
+    )
+
+
+async def listen(starting: Awaitable[None], host: str, port: int) -> None:
+    """Await `starting`; BootRefused says why nobody can listen there."""
+    try:
+        await starting
+    except OSError as error:
+        reason = "the port is taken" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        raise BootRefused(f"cannot listen on {host or 'every interface'}, port {port}: {reason}") from error
+
+
 def in_order(family: dict[str, Value]) -> tuple[Value, ...]:
     """Values whose names are 1, 2, 3, …, in that order."""
     names = sorted(family, key=lambda name: (len(name), name) if name.isdigit() else (99, name))
     return tuple(family[name] for name in names)
-
-
-def raise_descriptor_limit() -> int:
-    """Take as many file descriptors as this process may have; returns how many that is."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard and hard != resource.RLIM_INFINITY:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        return hard
-    return soft

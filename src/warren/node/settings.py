@@ -4,7 +4,7 @@ The keys are RabbitMQ's wherever it has one. `no_effect.py` lists those that are
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Generic, TypeVar
 
 from warren import limits
@@ -75,10 +75,6 @@ BACKLOG = Setting("tcp_listen_options.backlog", 1024, integer(1, 65_535), "clien
 NODELAY = Setting("tcp_listen_options.nodelay", True, boolean, "small frames leave at once")
 KEEPALIVE = Setting("tcp_listen_options.keepalive", False, boolean, "the kernel looks for dead clients")
 PROXY_PROTOCOL = Setting("proxy_protocol", False, boolean, "every client comes through a load balancer")
-MANAGEMENT_HOST = Setting("management.tcp.ip", "", text, "where the HTTP API listens")
-MANAGEMENT_PORT = Setting("management.tcp.port", 15_672, integer(0, 65_535), "where the HTTP API listens")
-PROMETHEUS_HOST = Setting("prometheus.tcp.ip", "", text, "where metrics are read")
-PROMETHEUS_PORT = Setting("prometheus.tcp.port", 15_692, integer(0, 65_535), "where metrics are read")
 STREAM_TCP = Family(
     "stream.listeners.tcp", {"default": Address("", 5552)}, address, "where clients speak the stream protocol"
 )
@@ -174,6 +170,68 @@ LOGIN_SAN_TYPE = Setting(
     "which kind of alternative name",
 )
 LOGIN_SAN_INDEX = Setting("ssl_cert_login_san_index", 0, integer(0, 1000), "which one of them, from 0")
+
+# --- HTTP -------------------------------------------------------------------------------------
+MANAGEMENT_HOST = Setting("management.tcp.ip", "", text, "where the HTTP API listens")
+MANAGEMENT_PORT = Setting("management.tcp.port", 15_672, integer(0, 65_535), "where the HTTP API listens")
+PROMETHEUS_HOST = Setting("prometheus.tcp.ip", "", text, "where metrics are read")
+PROMETHEUS_PORT = Setting("prometheus.tcp.port", 15_692, integer(0, 65_535), "where metrics are read")
+HSTS_POLICY = Setting(
+    "management.hsts.policy", "", text, "the header strict-transport-security of what is answered with TLS"
+)
+CSP_POLICY = Setting(
+    "management.csp.policy", "", text, "the header content-security-policy, in place of those of Warren"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsKeys:
+    """`management.ssl` or `prometheus.ssl`: a port, and what its TLS is made of."""
+
+    prefix: str
+    host: Setting[str]
+    port: Setting[int]
+    certificate_file: Setting[str]
+    key_file: Setting[str]
+    authority_file: Setting[str]
+    password: Setting[str]
+    is_peer_verified: Setting[bool]
+    is_certificate_required: Setting[bool]
+    is_own_cipher_order: Setting[bool]
+    versions: Family[str]
+    ciphers: Family[str]
+
+    @property
+    def all(self) -> tuple[Setting[object] | Family[object], ...]:
+        """All of them, in this order."""
+        return tuple(getattr(self, name.name) for name in fields(self)[1:])
+
+
+def _tls_keys(prefix: str, port: int, what: str) -> TlsKeys:
+    return TlsKeys(
+        prefix,
+        Setting(f"{prefix}.ip", "", text, f"where {what} with TLS"),
+        Setting(f"{prefix}.port", port, integer(0, 65_535), f"the same, if any key of {prefix} is set"),
+        Setting(f"{prefix}.certfile", "", text, "the certificate and its chain, PEM"),
+        Setting(f"{prefix}.keyfile", "", text, "the certificate's key, PEM"),
+        Setting(f"{prefix}.cacertfile", "", text, "who signs clients' certificates, PEM"),
+        Setting(f"{prefix}.password", "", text, "opens the key", is_secret=True),
+        Setting(
+            f"{prefix}.verify", False, choice({"verify_peer": True, "verify_none": False}),
+            "whether clients are asked for a certificate",
+        ),
+        Setting(f"{prefix}.fail_if_no_peer_cert", False, boolean, "whether they must have one"),
+        Setting(f"{prefix}.honor_cipher_order", True, boolean, "the server's order counts"),
+        Family(
+            f"{prefix}.versions", {"1": "tlsv1.2", "2": "tlsv1.3"},
+            choice({name: name for name in VERSION_NAMES}), "protocol versions spoken",
+        ),
+        Family(f"{prefix}.ciphers", {}, text, "ciphers of TLS 1.2, best first"),
+    )  # fmt: skip
+
+
+MANAGEMENT_TLS = _tls_keys("management.ssl", 15_671, "the HTTP API listens")
+PROMETHEUS_TLS = _tls_keys("prometheus.ssl", 15_691, "metrics are read")
 
 # --- users and what exists at first -----------------------------------------------------------
 MECHANISMS = Family(
@@ -369,5 +427,8 @@ DISK_RELATIVE: Setting[float | None] = Setting(
 )
 
 ALL: tuple[Setting[object] | Family[object], ...] = tuple(
-    value for value in dict(globals()).values() if isinstance(value, (Setting, Family))
+    one
+    for value in dict(globals()).values()
+    for one in (value.all if isinstance(value, TlsKeys) else (value,))
+    if isinstance(one, (Setting, Family))
 )

@@ -25,7 +25,7 @@ class Peer:
     @property
     def is_loopback(self) -> bool:
         """The client, not the listener, is on this machine: users like guest are let in only then."""
-        return _is_loopback(self.host)
+        return is_loopback(self.host)
 
     @property
     def name(self) -> str:
@@ -34,7 +34,8 @@ class Peer:
 
 
 @lru_cache(_HOSTS_MAX)
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether `host` is an address of this machine that only it can use."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -1,27 +1,31 @@
 """Accepts clients on an address, in the clear or with TLS, and knows who is connected.
 
 Accepting goes on whatever happens: with no file descriptor left libuv closes the newcomer and listens on,
-and above the configured number of connections, or of unfinished handshakes from one address, the
-newcomer is dropped before anything is spent on it.
+and above the number of connections of all listeners together, or of unfinished handshakes from one address,
+those of TLS among them, the newcomer is dropped before anything is spent on it.
 """
 
 import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from warren import limits
-from warren.session.peer import Peer
+from warren.session.peer import Peer, is_loopback
 from warren.session.wake import Wake
+from warren.transport.acceptor import Acceptor
 from warren.transport.protocol import AmqpProtocol, Client, Turn
-from warren.transport.proxied import ProxiedServer, ProxiedSettings
+from warren.transport.proxied import Beginning
 from warren.transport.proxy_protocol import ProxiedEnds
 from warren.transport.sockets import bind
 from warren.transport.tls import Tls
 
 logger = logging.getLogger("warren.listener")
+
+# Of a listener by itself: what a process may have descriptors for on most machines.
+_CONNECTIONS_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +38,19 @@ class ListenerSettings:
     is_proxied: bool = False
     is_nodelay: bool = True
     is_keepalive: bool = False
-    connections_max: int = 1_000_000
     half_open_max: int = limits.HALF_OPEN_PER_ADDRESS_MAX
     handshake_ms: int = limits.HANDSHAKE_MS
     tls_handshake_ms: int = limits.TLS_HANDSHAKE_MS
+
+
+class Places:
+    """How many connections there may be at once, of several listeners together."""
+
+    __slots__ = ("maximum", "taken")
+
+    def __init__(self, maximum: int) -> None:
+        self.maximum = maximum
+        self.taken = 0
 
 
 class Listener:
@@ -49,15 +62,20 @@ class Listener:
         turn: Turn,
         connect: Callable[[Peer, Wake, int], Client],
         tls: Tls | None = None,
+        *,
+        places: Places | None = None,
     ) -> None:
+        """`places` are those that its connections share with others; as many as come without."""
         self.settings = settings
+        self._places = places or Places(_CONNECTIONS_MAX)
         self._turn = turn
         self._connect = connect
         self._tls = tls
-        self._servers: list[asyncio.Server | ProxiedServer] = []
+        self._servers: list[asyncio.Server | Acceptor] = []
         # Unfinished handshakes by address.
         self._half_open: dict[str, int] = {}
         self._connections: set[AmqpProtocol] = set()
+        self._beginning: Beginning | None = None
         self.addresses: list[tuple[str, int]] = []
 
     @property
@@ -81,7 +99,7 @@ class Listener:
         """Take no more clients; those that are here stay."""
         for server in self._servers:
             server.close()
-            if isinstance(server, ProxiedServer):
+            if isinstance(server, Acceptor):
                 await server.wait_closed()
 
     def abort(self) -> None:
@@ -94,30 +112,28 @@ class Listener:
     def admit(self, protocol: AmqpProtocol, transport: asyncio.Transport) -> Client | None:
         """A connection for a new socket; None when there are too many."""
         peer = protocol.peer = self._peer(transport, protocol.ends)
-        if len(self._connections) >= self.settings.connections_max:
-            logger.warning("refused %s: %d connections are open", peer.name, len(self._connections))
+        # Who has shaken hands has a place, and was asked about by its address unless a proxy stood before it.
+        if self._beginning is None and self._is_full(peer.name):
             return None
-        half_open = self._half_open.get(peer.host, 0)
-        if half_open >= self.settings.half_open_max and not peer.is_loopback:
-            logger.warning("refused %s: too many unfinished handshakes from its address", peer.name)
+        is_asked_about = self._beginning is not None and not self.settings.is_proxied
+        if not is_asked_about and self._has_too_many_half_open(peer.host, peer.name):
             return None
         self._set_options(transport)
         self._connections.add(protocol)
-        self._half_open[peer.host] = half_open + 1
+        self._places.taken += 1
+        self._begun(peer.host)
         return self._connect(peer, protocol, self._turn.clock.now())
 
     def opened(self, protocol: AmqpProtocol) -> None:
         """A client has come through its handshake."""
         assert protocol.peer is not None
-        host = protocol.peer.host
-        self._half_open[host] -= 1
-        if not self._half_open[host]:
-            del self._half_open[host]
+        self._ended(protocol.peer.host)
 
     def dismiss(self, protocol: AmqpProtocol) -> None:
         """A socket is gone."""
         if protocol in self._connections:
             self._connections.discard(protocol)
+            self._places.taken -= 1
             if protocol.is_half_open:
                 self.opened(protocol)
 
@@ -126,29 +142,58 @@ class Listener:
     def _protocol(self, ends: ProxiedEnds | None = None) -> AmqpProtocol:
         return AmqpProtocol(self, self._turn, ends)
 
-    async def _serve(self, listening: socket.socket) -> asyncio.Server | ProxiedServer:
+    async def _serve(self, listening: socket.socket) -> asyncio.Server | Acceptor:
         settings = self.settings
-        if settings.is_proxied:
-            return ProxiedServer(
-                listening,
-                ProxiedSettings(
-                    make_protocol=self._protocol,
-                    tls=self._tls,
-                    header_ms=settings.handshake_ms,
-                    tls_handshake_ms=settings.tls_handshake_ms,
-                    connections_max=settings.connections_max,
-                ),
+        if settings.is_proxied or self._tls is not None:
+            self._beginning = Beginning(
+                make_protocol=self._protocol,
+                is_proxied=settings.is_proxied,
+                tls=self._tls,
+                header_ms=settings.handshake_ms,
+                tls_handshake_ms=settings.tls_handshake_ms,
             )
+            return Acceptor(listening, self._begin)
         loop = asyncio.get_running_loop()
-        if self._tls is None:
-            return await loop.create_server(self._protocol, sock=listening, backlog=settings.backlog)
-        return await loop.create_server(
-            self._protocol,
-            sock=listening,
-            backlog=settings.backlog,
-            ssl=self._tls.context,
-            ssl_handshake_timeout=settings.tls_handshake_ms / 1000,
-        )
+        return await loop.create_server(self._protocol, sock=listening, backlog=settings.backlog)
+
+    def _begin(self, connected: socket.socket, host: str) -> Coroutine[object, object, None] | None:
+        """What a client has before it that shakes hands first; None if there is no place for it."""
+        if self._is_full(host) or (not self.settings.is_proxied and self._has_too_many_half_open(host, host)):
+            return None
+        return self._shake_hands(connected, host)
+
+    async def _shake_hands(self, connected: socket.socket, host: str) -> None:
+        """It has a place meanwhile; its protocol takes one when it is connected."""
+        assert self._beginning is not None
+        # Of a proxy's address there are as many as it has clients.
+        who = "" if self.settings.is_proxied else host
+        self._places.taken += 1
+        self._begun(who)
+        try:
+            await self._beginning.begin(connected)
+        finally:
+            self._places.taken -= 1
+            self._ended(who)
+
+    def _is_full(self, name: str) -> bool:
+        if self._places.taken < self._places.maximum:
+            return False
+        logger.warning("refused %s: %d connections are open", name, self._places.taken)
+        return True
+
+    def _has_too_many_half_open(self, host: str, name: str) -> bool:
+        if self._half_open.get(host, 0) < self.settings.half_open_max or is_loopback(host):
+            return False
+        logger.warning("refused %s: too many unfinished handshakes from its address", name)
+        return True
+
+    def _begun(self, host: str) -> None:
+        self._half_open[host] = self._half_open.get(host, 0) + 1
+
+    def _ended(self, host: str) -> None:
+        self._half_open[host] -= 1
+        if not self._half_open[host]:
+            del self._half_open[host]
 
     def _peer(self, transport: asyncio.Transport, ends: ProxiedEnds | None) -> Peer:
         if ends is None:

@@ -31,7 +31,9 @@ class TlsError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """`ssl_options.*` and `ssl_cert_login_*`."""
+    """`ssl_options.*` and `ssl_cert_login_*`, or what begins with another `prefix`."""
+
+    prefix: str = "ssl_options"
 
     certificate_file: str
     key_file: str
@@ -121,9 +123,9 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
         if name and not os.path.isfile(name):
             raise TlsError(f"file {name!r} does not exist")
     if not settings.certificate_file or not settings.key_file:
-        raise TlsError("a TLS listener needs ssl_options.certfile and ssl_options.keyfile")
+        raise TlsError(f"a TLS listener needs {settings.prefix}.certfile and {settings.prefix}.keyfile")
     if settings.is_peer_verified and not settings.authority_file:
-        raise TlsError("ssl_options.verify = verify_peer needs ssl_options.cacertfile")
+        raise TlsError(f"{settings.prefix}.verify = verify_peer needs {settings.prefix}.cacertfile")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     if settings.is_own_cipher_order:
@@ -155,4 +157,6 @@ def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
         try:
             context.set_ciphers(":".join(ciphers))
         except ssl.SSLError as error:
-            raise TlsError(f"ssl_options.ciphers: no cipher of {', '.join(ciphers)} is known") from error
+            raise TlsError(
+                f"{settings.prefix}.ciphers: no cipher of {', '.join(ciphers)} is known"
+            ) from error

@@ -1,6 +1,7 @@
 """What RabbitMQ's tools ask a node about itself, apart from how it is and what it counts."""
 
 from typing import Any, TypedDict
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 
@@ -11,6 +12,9 @@ from warren.management.listing import Facts, Listing, reply_list
 from warren.management.managed import Managed
 from warren.management.replies import bad_request, done, missing, reply
 from warren.session.gate import Attempts
+
+# A form has a name and a password, and perhaps what the button was called.
+_FORM_FIELDS_MAX = 10
 
 # What tools look for before they use something, and what of it there is.
 _FLAGS = {
@@ -139,14 +143,21 @@ def reset(request: web.Request, node: Managed) -> web.StreamResponse:
 )
 async def login(request: web.Request, node: Managed) -> web.StreamResponse:
     """Whether a name and a password are right; no cookie holds them, as RabbitMQ's would."""
-    await read_octets(request)
-    form = await request.post()
-    name, password = form.get("username"), form.get("password")
+    form = _form(await read_octets(request))
+    name, password = form.get(b"username"), form.get(b"password")
     credentials = None
-    if isinstance(name, str) and isinstance(password, str) and ":" not in name:
-        credentials = f"{name}:{password}".encode()
+    if name is not None and password is not None and b":" not in name:
+        credentials = name + b":" + password
     await check_credentials(request, node, credentials)
     return reply("ok")
+
+
+def _form(octets: bytes) -> dict[bytes, bytes]:
+    """The fields of a form, of which a browser sends two."""
+    try:
+        return dict(parse_qsl(octets, keep_blank_values=True, max_num_fields=_FORM_FIELDS_MAX))
+    except ValueError:
+        raise bad_request("not a form") from None
 
 
 def _check_node(request: web.Request, node: Managed) -> None:

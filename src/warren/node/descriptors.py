@@ -1,0 +1,48 @@
+"""How the file descriptors of the process are shared out, so that no port takes what the store needs.
+
+files         whatever stands on the disk, logs, clients of ours
+each of HTTP  so many connections of each of its ports
+clients       the rest: AMQP and streams, all their listeners together
+"""
+
+import resource
+from dataclasses import dataclass
+
+from warren.limits_http import (
+    HTTP_CONNECTIONS_MAX,
+)
+
+_FILES_SHARE = 4
+_FILES_MIN = 64
+_HTTP_SHARE = 16
+_HTTP_MIN = 8
+# What is asked for where as many may be had as one likes.
+_ENOUGH = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Connections that there may be."""
+
+    clients: int
+    each_of_http: int
+
+
+def shares(descriptors: int, http_ports: int) -> Shares:
+    """Of so many `descriptors`, beside so many ports of HTTP."""
+    files = max(_FILES_MIN, descriptors // _FILES_SHARE)
+    each_of_http = max(_HTTP_MIN, min(HTTP_CONNECTIONS_MAX, descriptors // _HTTP_SHARE))
+    return Shares(max(1, descriptors - files - http_ports * each_of_http), each_of_http)
+
+
+def raise_descriptor_limit() -> int:
+    """Take as many file descriptors as this process may have; returns how many that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = max(soft, _ENOUGH) if hard == resource.RLIM_INFINITY else hard
+    if soft == wanted:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):
+        return soft
+    return wanted

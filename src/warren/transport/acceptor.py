@@ -1,0 +1,68 @@
+"""Accepts the clients of a listening socket, each asked about before anything is spent on it.
+
+asyncio's servers tell of a client when its TLS handshake is done; here it is known from the first moment, so
+that handshakes under way count, too. Accepting goes on whatever happens.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Coroutine
+from time import monotonic
+
+logger = logging.getLogger("warren.listener")
+
+# What begins with a client, told its socket and its address; None if it may not come in.
+Begin = Callable[[socket.socket, str], Coroutine[object, object, None] | None]
+
+# With no file descriptor left, accepting again at once would only spin.
+_RETRY_S = 0.1
+# And one line in so long is enough to say so.
+_LINE_S = 10.0
+
+
+class Acceptor:
+    """One listening socket."""
+
+    def __init__(self, listening: socket.socket, begin: Begin) -> None:
+        self._listening = listening
+        self._begin = begin
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._told_at = -_LINE_S
+        self._keep(self._accept())
+
+    def close(self) -> None:
+        """Take no more clients, and drop those that are still beginning."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def wait_closed(self) -> None:
+        """Until every task has ended."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._listening.close()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connected, address = await loop.sock_accept(self._listening)
+            except OSError as error:
+                self._tell(error)
+                await asyncio.sleep(_RETRY_S)
+                continue
+            connected.setblocking(False)
+            beginning = self._begin(connected, str(address[0]))
+            if beginning is None:
+                connected.close()
+            else:
+                self._keep(beginning)
+
+    def _tell(self, error: OSError) -> None:
+        if monotonic() - self._told_at >= _LINE_S:
+            self._told_at = monotonic()
+            logger.error("cannot accept a connection, and will try again: %s", error)
+
+    def _keep(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,258 @@
+"""Clients of HTTP who send half of something, read nothing, or come in numbers: others do not notice."""
+
+import asyncio
+import base64
+import gzip
+import socket
+import zlib
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+import uvloop
+from aiohttp import web
+from tests.integration.api import Client
+from tests.integration.echo import was_dropped
+from tests.integration.process import Broker, broker
+
+from warren.management.connections import HttpConnections, PortSettings
+from warren.management.protocol import HttpProtocol, Patience
+
+TIMEOUT_S = 30
+GUEST = b"authorization: Basic " + base64.b64encode(b"guest:guest") + b"\r\n"
+HALF = b"GET /api/overview HTTP/1.1\r\nhost: x\r\n"
+DESCRIPTORS = 256
+SHORT = Patience(headers_s=0.1, idle_s=0.3, stalled_s=0.3)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            await work
+
+    uvloop.run(limited())
+
+
+@asynccontextmanager
+async def port(connections_max: int = 10, patience: Patience = SHORT) -> AsyncIterator[tuple[str, int]]:
+    """A port of HTTP that answers `/` shortly, and `/much` with more than a socket takes."""
+
+    async def short(request: web.Request) -> web.Response:
+        return web.Response(text="here")
+
+    async def much(request: web.Request) -> web.Response:
+        return web.Response(body=bytes(20_000_000))
+
+    app = web.Application()
+    app.router.add_get("/", short)
+    app.router.add_get("/much", much)
+    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=0.1)
+    await runner.setup()
+
+    def made(patience: Patience) -> HttpProtocol:
+        assert runner.server is not None
+        return HttpProtocol(runner.server, asyncio.get_running_loop(), patience)
+
+    settings = PortSettings(connections_max=connections_max, tls=None, patience=patience)
+    connections = HttpConnections(settings, made)
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setblocking(False)
+    connections.listen(listening)
+    try:
+        yield listening.getsockname()[:2]
+    finally:
+        await connections.stop()
+        await runner.cleanup()
+        connections.close()
+
+
+async def ask(where: tuple[str, int]) -> bytes:
+    """The status line of a short answer."""
+    reader, writer = await asyncio.open_connection(*where)
+    writer.write(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    line = await reader.readline()
+    writer.close()
+    return line
+
+
+@pytest.mark.parametrize("octets", [b"", b"G", HALF, b"\r\n\r\n", b"GET / HTTP/1.1\r\nx: "])
+def test_half_a_request_ends_after_a_while(octets: bytes) -> None:
+    async def work() -> None:
+        async with port() as where:
+            reader, writer = await asyncio.open_connection(*where)
+            writer.write(octets)
+            answer = await reader.read()
+            assert answer == b"" or answer.startswith(b"HTTP/1.1 408 ")
+            writer.close()
+
+    run(work())
+
+
+def test_headers_that_come_drop_by_drop_end_as_well() -> None:
+    async def work() -> None:
+        async with port() as where:
+            reader, writer = await asyncio.open_connection(*where)
+            writer.write(HALF)
+            ended = asyncio.ensure_future(reader.read())
+            while not ended.done():
+                writer.write(b"a: b\r\n")
+                await asyncio.wait({ended}, timeout=0.02)
+            writer.close()
+
+    run(work())
+
+
+def test_headers_without_end_are_too_large_before_they_take_memory() -> None:
+    async def work() -> None:
+        async with port(patience=Patience()) as where:
+            reader, writer = await asyncio.open_connection(*where)
+            writer.write(HALF)
+            for at in range(99):
+                writer.write(b"h%d: %b\r\n" % (at, b"v" * 20_000))
+            answer = await reader.read(1000)
+            assert answer.startswith((b"HTTP/1.1 431 ", b"HTTP/1.1 400 "))
+            writer.close()
+
+    run(work())
+
+
+def test_a_connection_that_was_answered_and_asks_for_nothing_more_ends() -> None:
+    async def work() -> None:
+        async with port() as where:
+            reader, writer = await asyncio.open_connection(*where)
+            writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert (await reader.readuntil(b"here")).startswith(b"HTTP/1.1 200 ")
+            assert await reader.read() == b""
+            writer.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize("more", [b"", b"connection: close\r\n"])
+def test_an_answer_that_nobody_reads_ends(more: bytes) -> None:
+    async def work() -> None:
+        async with port(connections_max=1) as where:
+            connected = socket.create_connection(where)
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connected.sendall(b"GET /much HTTP/1.1\r\nhost: x\r\n" + more + b"\r\n")
+            # Its place is another's as soon as it is dropped, and not before: it is being answered.
+            while True:
+                try:
+                    if (await ask(where)).startswith(b"HTTP/1.1 200 "):
+                        break
+                except ConnectionError:
+                    pass
+                await asyncio.sleep(0.02)
+            connected.close()
+
+    run(work())
+
+
+def test_a_port_that_is_full_makes_room_for_who_asks() -> None:
+    async def work() -> None:
+        async with port(connections_max=4, patience=Patience()) as where:
+            waiting = []
+            for _ in range(20):
+                reader, writer = await asyncio.open_connection(*where)
+                writer.write(HALF)
+                waiting.append((reader, writer))
+            assert await ask(where) == b"HTTP/1.1 200 OK\r\n"
+            # Whoever has waited longest went first.
+            assert await was_dropped(waiting[0][0])
+            for _, writer in waiting:
+                writer.close()
+
+    run(work())
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    folder = tmp_path_factory.mktemp("data")
+    with broker("--data-dir", str(folder), descriptors=DESCRIPTORS) as node:
+        yield node
+
+
+@pytest.mark.parametrize("protocol", ["http", "http/prometheus", "amqp", "stream"])
+def test_more_half_requests_than_descriptors_leave_the_store_and_others_theirs(
+    small: Broker, protocol: str
+) -> None:
+    with ExitStack() as stack:
+        for _ in range(DESCRIPTORS + 50):
+            try:
+                connected = socket.create_connection(("127.0.0.1", small.ports[protocol]), timeout=TIMEOUT_S)
+            except ConnectionError:
+                continue
+            stack.enter_context(connected)
+            with suppress(ConnectionError):
+                connected.sendall(HALF if protocol.startswith("http") else b"AMQP")
+        client = Client(small)
+        name = "files-" + protocol.replace("/", "-")
+        assert client.status(f"PUT /vhosts/{name}", {}) == 201
+        assert client.status(f"PUT /queues/{name}/q", {"durable": True}) == 201
+        message = {
+            "properties": {"delivery_mode": 2},
+            "routing_key": "q",
+            "payload": "x",
+            "payload_encoding": "string",
+        }
+        assert client.ask(f"POST /exchanges/{name}/amq.default/publish", message).value == {"routed": True}
+        assert client.get(f"/vhosts/{name}")["cluster_state"] != {}
+        assert client.status("GET /health/checks/virtual-hosts") == 200
+        if protocol.startswith("http"):
+            parameters = pika.ConnectionParameters("127.0.0.1", small.port, name)
+            pika.BlockingConnection(parameters).close()
+        client.close()
+
+
+BOMB = gzip.compress(bytes(50_000_000))
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "x-gzip", "gzip, gzip", "GZIP", "foo"])
+def test_a_compressed_body_is_refused_and_not_before_it_is_known_who_sends_it(
+    client: Client, node: Broker, encoding: str
+) -> None:
+    body = zlib.compress(bytes(50_000_000)) if encoding == "deflate" else BOMB
+    headers = {"content-encoding": encoding, "content-type": "application/json"}
+    stranger = Client(node, "guest:wrong")
+    assert stranger.ask("POST /definitions", body, headers).status == 401
+    stranger.close()
+    answer = client.ask("POST /definitions", body, headers)
+    assert (answer.status, answer.value["error"]) == (415, "unsupported_media_type")
+    assert client.ask("PUT /queues/%2F/plain", b"{}", {"content-encoding": "identity"}).status in (201, 204)
+
+
+def test_a_stranger_sends_no_large_body(client: Client, node: Broker) -> None:
+    stranger = Client(node, None)
+    assert stranger.status("POST /login", b"username=x&password=" + b"y" * 100_000) == 400
+    stranger.close()
+
+
+def test_what_is_no_request_leaves_no_secret_in_the_log(tmp_path: Path) -> None:
+    with broker() as node:
+        for start in (b"GET /api/overview HTTP/1.1\r\n", b"\x16\x03\x01", b"GET /" + b"secret" * 5000):
+            with socket.create_connection(("127.0.0.1", node.ports["http"]), timeout=TIMEOUT_S) as connected:
+                try:
+                    connected.sendall(start + b"Authorization: Basic " + b"secret" * 8000 + b"\r\n\r\n")
+                    assert connected.recv(65_536).startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 "))
+                except ConnectionError:
+                    pass
+        node.stop()
+        log = "".join(node.lines)
+        assert "secret" not in log
+        assert "Traceback" not in log
+
+
+@pytest.mark.parametrize("line", [b"GET /api/overview", b"GET /none", b"PATCH /api/queues", b"GARBAGE"])
+def test_nobody_is_told_the_versions_of_what_answers(node: Broker, line: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", node.ports["http"]), timeout=TIMEOUT_S) as connected:
+        connected.sendall(line + b" HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        answer = b""
+        while piece := connected.recv(65_536):
+            answer += piece
+    head = answer.partition(b"\r\n\r\n")[0].lower()
+    assert b"\r\nserver: warren" in head
+    assert b"aiohttp" not in head
+    assert b"python" not in head

@@ -1,0 +1,103 @@
+"""The HTTP API and metrics with TLS, beside or instead of those in the clear."""
+
+import http.client
+import json
+import signal
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import trustme
+from tests.integration.process import Broker, broker, refusal
+from tests.integration.test_tls import client_context, write
+
+TIMEOUT_S = 30
+GUEST = {"authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
+
+
+def files(folder: Path, authority: trustme.CA, prefix: str) -> dict[str, str]:
+    settings = write(folder, authority)
+    return {
+        f"{prefix}.port": "0",
+        f"{prefix}.ip": "127.0.0.1",
+        f"{prefix}.certfile": settings.certificate_file,
+        f"{prefix}.keyfile": settings.key_file,
+        f"{prefix}.cacertfile": settings.authority_file,
+    }
+
+
+def config(folder: Path, lines: Mapping[str, str]) -> Path:
+    path = folder / "warren.conf"
+    path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+    return path
+
+
+def get(node: Broker, protocol: str, path: str, context: ssl.SSLContext) -> http.client.HTTPResponse:
+    """What guest gets; the body is not read yet."""
+    connection = http.client.HTTPSConnection(
+        "localhost", node.ports[protocol], timeout=TIMEOUT_S, context=context
+    )
+    connection.request("GET", path, headers=GUEST)
+    return connection.getresponse()
+
+
+def test_the_api_and_metrics_are_served_with_tls_and_shown(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    lines = files(tmp_path, authority, "management.ssl") | files(tmp_path, authority, "prometheus.ssl")
+    policy = "max-age=31536000; includeSubDomains"
+    lines["management.hsts.policy"] = policy
+    with broker(config=config(tmp_path, lines)) as node:
+        context = client_context(authority)
+        answer = get(node, "https", "/api/overview", context)
+        assert (answer.status, answer.headers["strict-transport-security"]) == (200, policy)
+        shown = {(one["protocol"], one["port"]) for one in json.load(answer)["listeners"]}
+        assert {("https", node.ports["https"]), ("https/prometheus", node.ports["https/prometheus"])} <= shown
+        assert {"http", "http/prometheus"} <= {protocol for protocol, _ in shown}
+        answer = get(node, "https/prometheus", "/metrics", context)
+        assert answer.status == 200
+        assert b"rabbitmq_build_info" in answer.read()
+        answer = get(node, "https", "/api/health/checks/certificate-expiration/1/days", context)
+        assert answer.status == 200
+        with pytest.raises(ssl.SSLCertVerificationError):
+            get(node, "https", "/api/overview", client_context(trustme.CA()))
+        plain = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
+        plain.request("GET", "/api/overview", headers=GUEST)
+        assert plain.getresponse().headers["strict-transport-security"] is None
+        plain.close()
+
+
+def test_new_certificates_are_served_after_a_signal(tmp_path: Path) -> None:
+    old, new = trustme.CA(), trustme.CA()
+    with broker(config=config(tmp_path, files(tmp_path, old, "management.ssl"))) as node:
+        assert get(node, "https", "/api/whoami", client_context(old)).status == 200
+        write(tmp_path, new)
+        node.process.send_signal(signal.SIGHUP)
+        node.wait_for("certificates reloaded")
+        assert get(node, "https", "/api/whoami", client_context(new)).status == 200
+        with pytest.raises(ssl.SSLCertVerificationError):
+            get(node, "https", "/api/whoami", client_context(old))
+
+
+def test_clients_without_a_certificate_get_nowhere_where_one_is_asked_for(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    lines = files(tmp_path, authority, "management.ssl") | {
+        "management.ssl.verify": "verify_peer",
+        "management.ssl.fail_if_no_peer_cert": "true",
+        "management.ssl.versions.1": "tlsv1.2",
+    }
+    with broker(config=config(tmp_path, lines)) as node:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            get(node, "https", "/api/whoami", client_context(authority))
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            get(node, "https", "/api/whoami", client_context(authority, trustme.CA().issue_cert("somebody")))
+        context = client_context(authority, authority.issue_cert("somebody"))
+        assert get(node, "https", "/api/whoami", context).status == 200
+
+
+@pytest.mark.parametrize("prefix", ["management.ssl", "prometheus.ssl"])
+def test_a_port_with_tls_and_no_certificate_is_refused_by_name(tmp_path: Path, prefix: str) -> None:
+    path = config(tmp_path, {f"{prefix}.port": "15671"})
+    status, errors = refusal("--config", str(path))
+    assert status != 0
+    assert f"a TLS listener needs {prefix}.certfile and {prefix}.keyfile" in errors
