@@ -255,6 +255,12 @@ SPARE_SEGMENTS_MAX = 4
 # Reads that may fail of one segment before what is left of it is tried in large pieces only: a device may try
 # for seconds each time, and this is enough for some twenty sectors.
 SALVAGE_FAILURES_MAX = 256
+# Octets that are checked for being a record, while the next whole one is looked for behind a damaged one: a
+# second of work at most, also where bodies were made to look like records.
+SALVAGE_SEARCH_SIZE_MAX = 1_073_741_824
+# Queues that are known by number of each file of messages, for the case that it is lost: so many fit into the
+# slot that it has in the catalog.
+CATALOG_QUEUES_MAX = 17
 # Octets of dead segments that are let go for each octet of state written anew for them: a queue that is done
 # with every other of a million messages would else fill segments with its state as fast as they are freed.
 DEAD_PER_STATE_MIN = 4

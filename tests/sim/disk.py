@@ -82,6 +82,9 @@ class SimulatedDisk:
         for step in steps:
             self._do(step)
 
+    def note(self, name: str, at: int, octets: bytes) -> None:
+        self._do(Write(name, at, [octets]))
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         assert self._done is None, "one job at a time"
         self._job = list(steps)
@@ -122,6 +125,10 @@ class SimulatedDisk:
             file.lose_power(self._chance)
         self._changes = []
         self._synced_names = dict(names)
+
+    def forget_synced(self) -> None:
+        """Nobody knows any more how far the files of a store were synced: their ends may be torn."""
+        self.perform([Delete("catalog"), SyncDirectory()])
 
     def flip_bit(self, name: str, at: int) -> None:
         """Damage what was synced."""

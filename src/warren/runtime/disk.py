@@ -106,6 +106,11 @@ class DirectoryDisk:
                     error.filename = step.old if isinstance(step, Rename) else step.name
                 raise
 
+    def note(self, name: str, at: int, octets: bytes) -> None:
+        """Write `octets` into `name` at once: a few of them, which the system takes without waiting."""
+        # No job is under way, so the thread of the jobs leaves the open files alone.
+        self._write(self._open(name), at, octets)
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         """Do `steps` in order in a thread, then call `done` in the loop."""
         match steps:

@@ -26,6 +26,10 @@ class MemoryDisk(Disk):
         for step in steps:
             self._do(step)
 
+    def note(self, name: str, at: int, octets: bytes) -> None:
+        """Write `octets` into `name` from octet `at` on."""
+        self._do(Write(name, at, [octets]))
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         """Do `steps` in order, then call `done`, in a turn of its own."""
         self.perform(steps)

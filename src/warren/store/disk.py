@@ -78,6 +78,12 @@ class Disk(Protocol):
     def perform(self, steps: Sequence[Step]) -> None:
         """Do `steps` in order now, as when a store is opened. OSError for the one that failed."""
 
+    def note(self, name: str, at: int, octets: bytes) -> None:
+        """Write `octets` into `name` from octet `at` on, at once and without a sync.
+
+        Not while a job is under way. OSError when that fails, which harms nothing else.
+        """
+
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         """Do `steps` in order, then call `done`. After a failed one the rest is not done.
 

@@ -12,5 +12,6 @@ cdef class Lane(Positions):
     cdef public bint has_reached
     cdef public int64_t run_first
     cdef public int64_t run_count
+    cdef public uint64_t noted_in
     cdef public bint is_dirty
     cdef public bint is_dropped

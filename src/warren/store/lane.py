@@ -9,7 +9,8 @@ class Lane(Positions):
     """One lane of a store: the set of the positions that are done with. A message keeps its own for life."""
 
     __slots__ = (
-        "has_reached", "is_dirty", "is_dropped", "key", "level", "queue", "reached", "run_count", "run_first",
+        "has_reached", "is_dirty", "is_dropped", "key", "level", "noted_in", "queue", "reached", "run_count",
+        "run_first",
     )  # fmt: skip
 
     def __init__(self, queue: int, level: int) -> None:
@@ -26,5 +27,7 @@ class Lane(Positions):
         self.run_count = 0
         # True while the store has it on its list for the next batch.
         self.is_dirty = False
+        # The number of the last segment that knows of its queue.
+        self.noted_in = 0
         # True when its queue is gone.
         self.is_dropped = False

@@ -16,6 +16,8 @@ cdef class Log:
     cdef readonly dict segments
     cdef readonly Segment last
     cdef bint _is_erased
+    cdef object _catalog
+    cdef list _rolled
     cdef object _random_octets
     cdef list _spares
     cdef int64_t _spares_made
@@ -27,6 +29,7 @@ cdef class Log:
 
     @cython.locals(size=int64_t, last=Segment)
     cpdef append_message(self, StoredMessage message, bytes references)
+    cpdef written(self)
     cpdef append_group(self, object mark, bytes value, int64_t size)
     cpdef append_parts(self, int kind, list parts)
     @cython.locals(last=Segment)

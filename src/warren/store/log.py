@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX, STATE_RECORD_SIZE_MAX
 from warren.model.message import StoredMessage
+from warren.store.catalog import Catalog, Entry
 from warren.store.disk import Create, Delete, Rename, Step, Sync, SyncDirectory, Write
 from warren.store.marks import Mark
 from warren.store.record import (
@@ -40,10 +41,12 @@ class Log:
     """The segments of one store."""
 
     __slots__ = (
+        "_catalog",
         "_chunks",
         "_is_erased",
         "_random_octets",
         "_retired",
+        "_rolled",
         "_sealed",
         "_spares",
         "_spares_made",
@@ -61,24 +64,28 @@ class Log:
         number: int = 0,
         *,
         is_erased: bool = False,
+        catalog: Catalog | None = None,
     ) -> None:
-        """Go on behind `segments`, which are all sealed, and behind `number`.
+        """Go on behind `segments`, which are all sealed, and behind `number`; `catalog`, if any, knows them.
 
         `begin` makes the one that is written to; without it, that is made when something is appended.
         """
+        self._catalog = catalog
         self.segments = segments
         self._random_octets = random_octets
         self._is_erased = is_erased
         self.last = Segment(max(number, *segments, 0), 0)
         # Files that can be used again, and the highest number that one of them has.
         self._spares = spares
-        self._spares_made = max((int(name.removeprefix(SPARE_PREFIX)) for name in spares), default=0)
+        self._spares_made = _highest(spares)
         # The steps of this batch, and the chunks of its last write, which begins at `_start`.
         self._steps: list[Step] = []
         self._chunks: list[bytes] = []
         self._start = 0
         self._sealed: list[Segment] = []
         self._retired: list[Segment] = []
+        # Segments that were sealed since the last call of `written`.
+        self._rolled: list[Segment] = []
 
     def begin(self) -> list[Step]:
         """The steps that make the first segment to be written to."""
@@ -91,6 +98,7 @@ class Log:
         self._make_room(size)
         last = self.last
         message.location = (last.number << _SEGMENT_SHIFT) | last.size
+        last.count += 1
         last.hold(message.references, len(message.content) + _MESSAGE_OVERHEAD)
         encode_message(message, references, last.seed, self._chunks)
         last.size += size
@@ -132,6 +140,8 @@ class Log:
         """The steps of this batch; none if nothing was appended and no segment retired."""
         if self._chunks:
             self._write()
+        if self._retired and self._catalog is not None:
+            self._steps += self._catalog.remove([segment.number for segment in self._retired])
         for segment in self._retired:
             self._let_go(segment)
         if self._retired:
@@ -139,6 +149,17 @@ class Log:
             self._retired = []
         steps, self._steps = self._steps, []
         return steps
+
+    def written(self) -> None:
+        """All batches up to here are synced: the catalog knows how far segments go."""
+        catalog = self._catalog
+        if catalog is None:
+            return
+        for segment in self._rolled:
+            if not segment.is_gone:
+                catalog.note(segment.number, entry_of(segment))
+        self._rolled.clear()
+        catalog.note(self.last.number, entry_of(self.last))
 
     def _make_room(self, size: int) -> None:
         """Have room for `size` octets in the last segment, behind the beginning of a batch."""
@@ -159,6 +180,7 @@ class Log:
         self._add(encode(SEAL, b"", self.last.seed))
         self._write()
         sealed.is_sealed = True
+        self._rolled.append(sealed)
         # One that still holds messages is found dead by whoever releases the last of them.
         if sealed.is_dead:
             self._sealed.append(sealed)
@@ -202,3 +224,17 @@ class Log:
             self._spares.append(spare)
         else:
             self._steps.append(Delete(segment.name))
+
+
+def entry_of(segment: Segment) -> Entry:
+    """What the catalog is to know of `segment`, all of which was synced."""
+    return Entry(end=segment.size, count=segment.count, queues=tuple(segment.queues))
+
+
+def spare_name(spares: list[str]) -> str:
+    """The name of one more of `spares`, which nobody has."""
+    return f"{SPARE_PREFIX}{_highest(spares) + 1:08d}"
+
+
+def _highest(spares: list[str]) -> int:
+    return max((int(name.removeprefix(SPARE_PREFIX)) for name in spares), default=0)

@@ -61,6 +61,7 @@ cdef class MessageStore:
     @cython.locals(segment=Segment, at=int64_t, moved_to=uint64_t)
     cdef _leave(self, uint64_t location, int64_t octets)
     cpdef reached(self, Lane lane, uint64_t position)
+    cdef _note_queue(self, Lane lane)
     cdef _announce(self)
     cdef _mention(self)
     @cython.locals(before=Py_ssize_t)

@@ -40,6 +40,7 @@ from warren.store.record import (
     encode_run,
     group_record_size,
     message_record_size,
+    uint32,
 )
 from warren.store.segment import Segment, SegmentError, slot_of
 
@@ -47,6 +48,7 @@ _SEGMENT_SHIFT = 32
 _PENDING_SIZE_MAX = STORE_PENDING_SIZE_MAX
 _MESSAGE_SIZE = PENDING_MESSAGE_SIZE
 _REFERENCE_SIZE = PENDING_REFERENCE_SIZE
+_REFERENCE_SIZE_ON_DISK = REFERENCE_SIZE
 _MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
 # What a file system answers that is full, and has room again later.
 
@@ -156,6 +158,8 @@ class MessageStore:
     def append(self, message: StoredMessage, lane: Lane, position: int) -> None:
         """Keep `message` for `lane`, where its place is `position`; in a turn, all lanes of it in a row."""
         reference = encode_reference(lane.queue, lane.key | position)
+        if lane.noted_in != self._log.last.number:
+            self._note_queue(lane)
         message.references += 1
         if message is self._last:
             if self._last_references is None:
@@ -261,7 +265,12 @@ class MessageStore:
 
     def tend(self) -> None:
         """Begin to give back disk, if much is taken by what nobody needs: ask for it now and then."""
-        if self._compaction is None and not self._is_closed and self._on_closed is None:
+        if self._is_closed or self._on_closed is not None:
+            return
+        if len(self._dead) != self._dead_seen and not self._is_announced:
+            # Found dead when the store was opened, and nothing was written since.
+            self._announce()
+        if self._compaction is None:
             segment = worth_moving(self.segments.values())
             if segment is not None:
                 self._compaction = Compaction(segment, self._disk, self.segments, self.lanes)
@@ -311,6 +320,12 @@ class MessageStore:
 
     # --- private -------------------------------------------------------------------------------
 
+    def _note_queue(self, lane: Lane) -> None:
+        """The segment that is written to has messages of the queue of `lane`."""
+        last = self._log.last
+        lane.noted_in = last.number
+        last.queues.add(lane.queue)
+
     def _announce(self) -> None:
         self._is_announced = True
         self._port.dirty()
@@ -339,9 +354,12 @@ class MessageStore:
         references, self._pending_references = self._pending_references, []
         self._last = None
         place = 0
+        begun = log.last.number
         if self._groups:
             place = self._encode_groups(pending, references)
         self._encode_messages(pending, references, place, len(pending))
+        if log.last.number != begun:
+            self._note_queues(pending, references, begun)
         if self._chores and not self._chores[-1]():
             self._chores.pop()
         if self._compaction is not None:
@@ -382,6 +400,17 @@ class MessageStore:
             self._encode_messages(pending, references, group.first, group.end)
             place = group.end
         return place
+
+    def _note_queues(
+        self, pending: list[StoredMessage], references: list[bytes | list[bytes]], begun: int
+    ) -> None:
+        """Segments behind `begun`, begun among `pending`, know of the queues with these `references`."""
+        for message, joined in zip(pending, references, strict=True):
+            if message.location >> _SEGMENT_SHIFT > begun:
+                parts = joined if isinstance(joined, list) else [joined]
+                queues = self.segments[message.location >> _SEGMENT_SHIFT].queues
+                for octets in parts:
+                    queues.update(uint32(octets, at) for at in range(0, len(octets), _REFERENCE_SIZE_ON_DISK))
 
     def _compact(self, compaction: Compaction) -> None:
         """Copy some of what is alive in a segment of which most is dead."""
@@ -504,6 +533,7 @@ class MessageStore:
         self._retried = []
         # Nothing is appended to the log while a job is under way.
         self.written = self._log.location
+        self._log.written()
         if self.failure is not None:
             self.failure = None
             self._port.recovered()

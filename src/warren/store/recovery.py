@@ -1,27 +1,30 @@
 """Opens a store: reads its segments, and says what is still there and what is damaged.
 
 Each segment is read once for what happened in it, in order; messages stay on the disk until their queue needs
-them. A log may end in the middle of a record: what a power cut has torn was never confirmed. Behind a BATCH
-record nothing is torn, as all before it was synced; there, what fails its checksum is damage, which is
-reported with its place, and everything that can be read is kept, sectors that the device does not give back
-among the rest. A damaged file is never written to or used again.
+them. A log may end in the middle of a record: what a power cut has torn was never confirmed. Before a BATCH
+record nothing is torn, nor before the end that the catalog knows, as all of that was synced; there, what
+fails its checksum is damage, which is reported with its place, and everything that can be read is kept,
+whole records behind it and around sectors that the device does not give back. A segment that the catalog has
+and nobody finds, or that ends before it should, is lost, which is reported as well. A damaged file is never
+written to or used again.
 
 What was torn is not written over: the last segment is sealed where its records end, and a new one is begun.
-One that cannot be sealed is damaged.
+One that cannot be sealed is damaged. One in which nothing was ever said is used again.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from warren.limits import SEGMENT_SIZE
-from warren.store.disk import Delete, Disk, Sync, Write
+from warren.store.catalog import Catalog
+from warren.store.disk import Delete, Disk, Rename, Sync, SyncDirectory, Write
 from warren.store.found import Found
 from warren.store.lane import Lane
-from warren.store.log import Log
+from warren.store.log import Log, entry_of, spare_name
 from warren.store.marks import Mark
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.record import BATCH, KIND_AT, SEAL, encode, is_intact
-from warren.store.salvage import is_damage, salvaged
+from warren.store.salvage import damaged_record, is_damage, messages_between, next_whole, salvaged, share
 from warren.store.scan import Remaining, Scan, released
 from warren.store.segment import (
     HEAD_SIZE,
@@ -31,9 +34,13 @@ from warren.store.segment import (
     Segment,
     SegmentError,
     seed_of,
+    segment_name,
     was_begun,
 )
 from warren.store.stores import TRANSIENT_SEGMENTS_FROM
+
+# The file that knows which segments there are.
+CATALOG = "catalog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +67,20 @@ class OpeningWorld:
 def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
     """Open the store in `disk`, or make one. SegmentError for a newer format, OSError from the disk."""
     names = disk.names()
-    reading = _Reading(disk, world, {name: size for name, size in names.items() if name.endswith(SUFFIX)})
+    catalog = Catalog(disk, CATALOG)
+    reading = _Reading(
+        disk, world, {name: size for name, size in names.items() if name.endswith(SUFFIX)}, catalog
+    )
     reading.read_all()
     spares = [name for name, size in names.items() if name.startswith(SPARE_PREFIX) and size == SEGMENT_SIZE]
-    log = Log(reading.segments, spares, world.random_octets, reading.damaged_number)
+    # Also the number of what was lost is not used again.
+    number = max(reading.damaged_number, *reading.segments, *catalog.entries, 0)
     reading.seal()
+    spares += reading.use_again(spares)
+    reading.know_all()
+    log = Log(reading.segments, spares, world.random_octets, number, catalog=catalog)
     disk.perform(log.begin())
+    log.written()
     reading.fill()
     store = MessageStore(disk, log, port, reading.lanes)
     store.marks.update(reading.marks)
@@ -82,26 +97,33 @@ def open_erased(disk: Disk, port: StorePort, random_octets: Callable[[int], byte
 class _Reading:
     """One pass over the segments of a store."""
 
-    def __init__(self, disk: Disk, world: OpeningWorld, sizes: dict[str, int]) -> None:
+    def __init__(self, disk: Disk, world: OpeningWorld, sizes: dict[str, int], catalog: Catalog) -> None:
         self._disk = disk
+        self._catalog = catalog
         self._world = world
         self._sizes = sizes
         self._read = 0
         self._total = sum(sizes.values())
         self._scan = Scan()
         self.segments: dict[int, Segment] = {}
-        self.damage: list[SegmentError] = []
+        self.damage: list[SegmentError] = [*catalog.damage]
         self.lanes: dict[tuple[int, int], Lane] = {}
         self.queues: dict[int, dict[int, Found]] = {}
         self.marks: dict[bytes, Mark] = {}
         # The last segment that has a damaged head, and is left as it is: its number is not used again.
         self.damaged_number = 0
+        # Those in which nothing was ever said.
+        self._silent: set[int] = set()
         # Segments whose records end without a seal.
         self._unsealed: list[Segment] = []
 
     def read_all(self) -> None:
         """Read every segment, in order."""
         numbers = sorted(int(name.removesuffix(SUFFIX)) for name in self._sizes)
+        known = self._catalog.entries
+        for number in sorted({*known} - {*numbers}):
+            entry = known[number]
+            self._lose(number, 0, "the file is missing", entry.count)
         for number in numbers:
             segment = Segment(number)
             octets, unreadable = salvaged(self._disk, segment.name, self._sizes[segment.name])
@@ -115,8 +137,10 @@ class _Reading:
                 raise
             except SegmentError as error:
                 # The last one may have been made, and never begun.
-                if number != numbers[-1] or was_begun(octets, number):
-                    self.damage += [] if unreadable else [error]
+                if number != numbers[-1] or number in known or was_begun(octets, number):
+                    if not unreadable:
+                        count = known[number].count if number in known else None
+                        self._lose(number, error.at, error.reason, count)
                     self.damaged_number = number
                 continue
             self.segments[number] = segment
@@ -126,19 +150,44 @@ class _Reading:
         """End the last segment where its records end; one that is damaged stays as it is."""
         damaged = {error.name for error in self.damage}
         for segment in self._unsealed:
+            if segment.name in damaged or segment.number in self._silent:
+                continue
             if segment.number != max(self.segments):
-                self.damage.append(SegmentError(segment.name, segment.size, "the records end without a seal"))
-            elif segment.name not in damaged:
-                record = encode(SEAL, b"", segment.seed)
-                try:
-                    self._disk.perform([Write(segment.name, segment.size, [record]), Sync(segment.name)])
-                except OSError as error:
-                    if not is_damage(error):
-                        raise
-                    reason = f"the segment cannot be sealed: {error.strerror}"
-                    self.damage.append(SegmentError(segment.name, segment.size, reason))
-                else:
-                    segment.is_sealed = True
+                entry = self._catalog.entries.get(segment.number)
+                missing = None if entry is None else max(entry.count - segment.count, 0)
+                self._lose(segment.number, segment.size, "the records end without a seal", missing)
+                continue
+            record = encode(SEAL, b"", segment.seed)
+            try:
+                self._disk.perform([Write(segment.name, segment.size, [record]), Sync(segment.name)])
+            except OSError as error:
+                if not is_damage(error):
+                    raise
+                reason = f"the segment cannot be sealed: {error.strerror}"
+                self.damage.append(SegmentError(segment.name, segment.size, reason, 0))
+            else:
+                segment.size += len(record)
+                segment.is_sealed = True
+
+    def use_again(self, spares: list[str]) -> list[str]:
+        """The file of the last segment as a spare, if nothing was ever said in it."""
+        segment = self.segments.get(max(self.segments, default=0))
+        if segment is None or segment.number not in self._silent:
+            return []
+        del self.segments[segment.number]
+        spare = spare_name(spares)
+        steps = [*self._catalog.remove([segment.number]), Rename(segment.name, spare), SyncDirectory()]
+        self._disk.perform(steps)
+        return [spare]
+
+    def know_all(self) -> None:
+        """Have the catalog know what is there, where it does not: what is damaged stays as it was known."""
+        damaged = {error.name for error in self.damage}
+        for segment in self.segments.values():
+            entry = self._catalog.entries.get(segment.number)
+            segment.queues.update(() if entry is None else entry.queues)
+            if segment.name not in damaged and (entry is None or entry.end != segment.size):
+                self._catalog.note(segment.number, entry_of(segment))
 
     def fill(self) -> None:
         """Lanes as they were, and what they still need."""
@@ -163,9 +212,11 @@ class _Reading:
 
         All of it was synced, unless it `is_last`.
         """
-        is_damaged = bool(unreadable)
+        damage = list(unreadable)
         at = HEAD_SIZE
         batch = encode(BATCH, b"", segment.seed)
+        entry = self._catalog.entries.get(segment.number)
+        known = 0 if entry is None else entry.end
         while True:
             start = at
             at = self._scan.take_some(segment, octets, at)
@@ -174,20 +225,38 @@ class _Reading:
             size = is_intact(octets, at, segment.seed)
             if size and octets[at + KIND_AT] == SEAL:
                 # A damaged one is kept as it is: it never counts as dead.
-                segment.is_sealed = not is_damaged
-                segment.size = at + size
-                return
+                segment.is_sealed = not damage
+                at += size
+                break
             # All before a BATCH was synced: if there is one behind, this is damage and not a torn end.
-            synced = octets.find(batch, at + 1)
-            if size and (synced >= 0 or not is_last):
+            synced = max(known, octets.rfind(batch, at + 1)) if is_last else len(octets)
+            if at >= synced:
+                break
+            if size:
                 # A group that is damaged was whole: what can be read of it counts, and its mark.
                 self._scan.take(segment, octets, at, size)
                 at += size
                 continue
-            if synced < 0:
+            whole = next_whole(octets, at, segment.seed, synced)
+            if not whole:
                 break
-            self.damage.append(SegmentError(segment.name, at, "a record is damaged"))
-            is_damaged = True
-            at = synced
+            damage.append(damaged_record(segment.name, octets, at, whole))
+            at = whole
         segment.size = at
-        self._unsealed.append(segment)
+        if entry is not None and at < known:
+            damage.append(SegmentError(segment.name, at, f"{known - at} octets are lost", None, entry.queues))
+        if damage and entry is not None:
+            found = segment.count - messages_between(octets, known, at, segment.seed)
+            share(damage, max(entry.count - found, 0))
+        self.damage += damage[len(unreadable) :]
+        if not segment.is_sealed:
+            self._unsealed.append(segment)
+        is_silent = octets[HEAD_SIZE:at] == batch * ((at - HEAD_SIZE) // len(batch))
+        if is_last and is_silent and not damage and len(octets) == SEGMENT_SIZE:
+            self._silent.add(segment.number)
+
+    def _lose(self, number: int, at: int, reason: str, messages: int | None) -> None:
+        """So many messages are lost with the segment `number`, from octet `at` on."""
+        entry = self._catalog.entries.get(number)
+        queues = () if entry is None else entry.queues
+        self.damage.append(SegmentError(segment_name(number), at, reason, messages, queues))

@@ -146,6 +146,7 @@ class Scan:
             if expires:
                 lane.expiring.append(position)
             begin += _REFERENCE_SIZE
+        segment.count += 1
         segment.octets += references * (body_size + _BESIDE_BODY)
 
     def _lane(self, queue: int, level: int) -> LaneScan:

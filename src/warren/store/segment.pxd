@@ -11,6 +11,8 @@ cdef class Segment:
     cdef readonly str name
     cdef public int64_t capacity
     cdef public int64_t size
+    cdef public int64_t count
+    cdef public set queues
     cdef public int64_t octets
     cdef public int64_t live
     cdef public int64_t live_octets

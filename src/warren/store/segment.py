@@ -29,11 +29,16 @@ _SLOT_SHIFT = 5
 class SegmentError(Exception):
     """A file of the store cannot be used: which one, where, and why."""
 
-    def __init__(self, name: str, at: int, reason: str) -> None:
+    def __init__(
+        self, name: str, at: int, reason: str, messages: int | None = None, queues: tuple[int, ...] = ()
+    ) -> None:
         super().__init__(f"{name}, octet {at}: {reason}")
         self.name = name
         self.at = at
         self.reason = reason
+        # How many messages are lost by it at most, and of which queues by number, as far as that is known.
+        self.messages = messages
+        self.queues = queues
 
 
 class NewerFormatError(SegmentError):
@@ -44,8 +49,8 @@ class Segment:
     """What is known of one segment while the store is open."""
 
     __slots__ = (
-        "capacity", "gone", "home", "is_dying", "is_gone", "is_sealed", "lanes", "live", "live_octets",
-        "moved", "name", "number", "octets", "seed", "size",
+        "capacity", "count", "gone", "home", "is_dying", "is_gone", "is_sealed", "lanes", "live",
+        "live_octets", "moved", "name", "number", "octets", "queues", "seed", "size",
     )  # fmt: skip
 
     def __init__(self, number: int, capacity: int = SEGMENT_SIZE, *, is_erased: bool = False) -> None:
@@ -55,6 +60,9 @@ class Segment:
         # Octets of its file, and how many of them are used.
         self.capacity = capacity
         self.size = HEAD_SIZE
+        # How many messages were written to it, and the numbers of some queues of which they are.
+        self.count = 0
+        self.queues: set[int] = set()
         # Octets of the messages in it, each counted for all queues that it was written for.
         self.octets = 0
         # Of these references, how many are needed still, and about how many octets.

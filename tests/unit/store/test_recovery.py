@@ -11,10 +11,10 @@ from tests.sim.recovered import messages_in
 from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX
 from warren.model.confirmation import Confirmation
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
-from warren.store.disk import Create, Sync, SyncDirectory, Write
+from warren.store.disk import Create, Delete, Sync, SyncDirectory, Write
 from warren.store.message_store import StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_store
-from warren.store.segment import HEAD_SIZE, NewerFormatError, SegmentError, encode_head
+from warren.store.segment import HEAD_SIZE, SUFFIX, NewerFormatError, SegmentError, encode_head
 from warren.wire.properties import BasicProperties
 
 FIRST = "00000001.segment"
@@ -95,6 +95,10 @@ def bodies(recovered: Recovered, queue: int = 1) -> list[bytes]:
     return [message.body for _, message in messages_of(recovered, queue)]
 
 
+def last_of(there: SimulatedDisk) -> str:
+    return max(name for name in there.names() if name.endswith(SUFFIX))
+
+
 def disk() -> SimulatedDisk:
     return SimulatedDisk(random.Random(0))
 
@@ -144,7 +148,7 @@ def test_what_is_released_before_it_is_written_never_is() -> None:
     store.append(message, lane, 0)
     store.confirm(promise, 1)
     store.release(message, lane, 0)
-    before = sum(len(file.unsynced) for file in there.files.values())
+    before = len(there.files[FIRST].unsynced)
     store.commit()
     there.advance()
     assert promise.done_numbers == [1]
@@ -158,6 +162,7 @@ def test_a_torn_end_is_no_damage_and_is_not_written_over() -> None:
     written(there, b"first", b"second")
     at = there.files[FIRST].current.find(b"second")
     there.flip_bit(FIRST, at)
+    there.forget_synced()
     recovered = opened(there)
     assert (bodies(recovered), recovered.damage) == ([b"first"], [])
     assert "00000002.segment" in there.files
@@ -218,7 +223,7 @@ def test_a_damaged_head_of_the_last_segment_is_reported_and_the_file_left_as_it_
     there = disk()
     written(there, b"first")
     opened(there)
-    last = max(there.names())
+    last = last_of(there)
     there.flip_bit(last, 14)
     before = there.read(last, 0, 1000)
     recovered = opened(there)
@@ -276,7 +281,7 @@ def test_a_segment_whose_head_cannot_be_read_is_reported_and_left_alone(is_last:
     there = disk()
     written(there, b"first")
     opened(there)
-    name = max(there.names()) if is_last else FIRST
+    name = last_of(there) if is_last else FIRST
     there.unreadable[name] = range(1)
     before = there.files[name].current[:]
     recovered = opened(there)
@@ -445,3 +450,128 @@ def test_closing_writes_what_is_pending_first() -> None:
     there.advance()
     assert ended == [True]
     assert bodies(opened(there)) == [b"x"]
+
+
+def batch(there: SimulatedDisk, count: int, queue: int = 1, size: int = 100) -> None:
+    """So many messages in one batch, which was synced."""
+    store = opened(there).store
+    for position in range(count):
+        store.append(published(b"%03d" % position + bytes(size)), store.lane(queue, 0), position)
+    store.commit()
+    there.advance()
+
+
+def place(there: SimulatedDisk, name: str, body: bytes) -> int:
+    return there.files[name].current.find(body)
+
+
+@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("before", [0, 4, 37, 50])
+def test_one_damaged_record_of_a_batch_costs_itself_and_is_named(number: int, before: int) -> None:
+    there = disk()
+    batch(there, 10)
+    there.flip_bit(FIRST, place(there, FIRST, b"%03d" % number) - before)
+    recovered = opened(there)
+    assert bodies(recovered) == [b"%03d" % each + bytes(100) for each in range(10) if each != number]
+    [damage] = recovered.damage
+    assert (damage.name, damage.messages) == (FIRST, 1)
+    assert damage.queues in ((1,), ())
+    there.advance()
+    # It is not forgotten, and its file is not used again.
+    assert [str(error) for error in opened(there).damage] == [str(damage)]
+
+
+def test_what_was_written_behind_the_end_that_was_synced_may_be_torn_anywhere() -> None:
+    there = disk()
+    store = opened(there).store
+    store.append(published(b"kept"), store.lane(1, 0), 0)
+    store.commit()
+    there.advance()
+    for position in (1, 2, 3):
+        store.append(published(b"torn%d" % position), store.lane(1, 0), position)
+    store.commit()
+    there.advance(1)
+    there.flip_bit(FIRST, place(there, FIRST, b"torn2"))
+    there.die()
+    recovered = opened(there)
+    assert (bodies(recovered), recovered.damage) == ([b"kept", b"torn1"], [])
+
+
+@pytest.mark.parametrize("is_zeroed", [True, False])
+@pytest.mark.parametrize("left", [0, 10, 24, 33, 200, 700, 1_500])
+def test_what_is_cut_off_is_named_with_its_messages_and_queues(left: int, is_zeroed: bool) -> None:
+    there = disk()
+    batch(there, 10, queue=2)
+    octets = there.files[FIRST].current
+    octets[left:] = bytes(len(octets) - left) if is_zeroed else b""
+    recovered = opened(there)
+    kept = len(bodies(recovered, 2))
+    assert sum(error.messages or 0 for error in recovered.damage) == 10 - kept
+    assert {(error.name, error.queues) for error in recovered.damage} <= {(FIRST, (2,))}
+    assert bool(recovered.damage) == (kept < 10)
+    assert kept == max(0, left - 33) // 162
+    # What comes now is somewhere else, and is found.
+    store = recovered.store
+    store.append(published(b"later"), store.lane(2, 0), 99)
+    store.commit()
+    there.advance()
+    assert bodies(opened(there), 2)[-1] == b"later"
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_segment_that_is_gone_is_named_with_its_messages(number: int) -> None:
+    there = disk()
+    for queue in (1, 2, 3):
+        batch(there, 4, queue=queue)
+    name = f"{number:08d}{SUFFIX}"
+    there.perform([Delete(name), SyncDirectory()])
+    recovered = opened(there, queues=(1, 2, 3))
+    [damage] = recovered.damage
+    assert (damage.name, damage.reason, damage.messages) == (name, "the file is missing", 4)
+    assert damage.queues == (number,)
+    assert name not in there.names()
+    there.lose_power()
+    assert [str(error) for error in opened(there).damage] == [str(damage)]
+
+
+def test_a_sealed_segment_that_ends_early_is_named() -> None:
+    there = disk()
+    batch(there, 10)
+    opened(there).store.commit()
+    del there.files[FIRST].current[800:]
+    recovered = opened(there)
+    [damage] = recovered.damage
+    assert damage.messages == 10 - len(bodies(recovered)) == 6
+
+
+def test_starts_that_are_followed_by_nothing_make_no_more_files() -> None:
+    there = disk()
+    batch(there, 3)
+    opened(there)
+    before = len(there.names())
+    for _ in range(6):
+        recovered = opened(there)
+        assert (recovered.damage, len(bodies(recovered))) == ([], 3)
+        there.lose_power()
+    assert len(there.names()) == before
+
+
+def test_what_is_dead_at_the_start_is_let_go_though_nothing_comes() -> None:
+    there = disk()
+    batch(there, 3)
+    recovered = opened(there)
+    for position, message in messages_of(recovered):
+        recovered.store.release(message, recovered.store.lane(1, 0), position)
+    recovered.store.commit()
+    there.advance()
+    for _ in range(5):
+        port = Port()
+        recovered = opened(there, port)
+        port.is_dirty = False
+        recovered.store.tend()
+        if port.is_dirty:
+            recovered.store.commit()
+            there.advance()
+        there.die()
+    assert (recovered.damage, bodies(recovered)) == ([], [])
+    assert sum(there.names().values()) < 4 * SEGMENT_SIZE

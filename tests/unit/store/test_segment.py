@@ -24,6 +24,7 @@ def test_what_a_client_publishes_does_not_pass_for_a_record(salt: bytes) -> None
         disk.advance()
     octets = disk.files[FIRST].current
     disk.flip_bit(FIRST, octets.find(forged) - 1)
+    disk.forget_synced()
     recovered = opened(disk)
     assert (bodies(recovered), recovered.damage) == ([b"kept"], [])
 

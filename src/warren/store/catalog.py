@@ -1,0 +1,163 @@
+"""A file beside others of a store that says which of them there are, and how far each was synced.
+
+    file   │ slot │ slot │ …                      each entry has two slots of 128 octets, written in turns
+    slot   │ "WRNC" │ version u16 │ is kept u8 │ queue count u8 │ sequence u64 │ key u64 │ begin u64 │ end u64
+           │ count u64 │ queues, 17 times u32 │ checksum u32 │
+
+An entry stands for one file, or for the files of one stream: `key` is its number; of what `begin` to `end`
+says of it, all was synced, with `count` messages of `queues`. Of the two slots, the one with the higher
+sequence counts; one that was torn fails its checksum, and leaves the other.
+
+Invariants: an entry never says more than was synced when it was written, and it is taken away, and that is
+synced in both slots, before a file is. It is not synced itself when it grows: after a power cut it may say
+less than is there, which claims nothing false, and after the end of the process alone it says everything. So
+what an entry names and nobody finds was lost.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from struct import Struct
+
+from google_crc32c import value as checksum_of
+
+from warren.limits import CATALOG_QUEUES_MAX
+from warren.store.disk import Create, Delete, Disk, Step, Sync, SyncDirectory, Write
+from warren.store.salvage import is_damage
+from warren.store.segment import NewerFormatError, SegmentError
+
+VERSION = 1
+_MAGIC = b"WRNC"
+_FIELDS = Struct(f">4sHBBQQQQQ{CATALOG_QUEUES_MAX}I")
+_CHECKSUM_SIZE = 4
+_SLOT_SIZE = 128
+_SLOTS = 2
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is known of one file, or of one stream."""
+
+    begin: int = 0
+    end: int = 0
+    count: int = 0
+    # Numbers of queues of which there are messages in it: all of them, if they are not too many.
+    queues: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where an entry stands: the number of its pair of slots, and which of the two is written next."""
+
+    number: int
+    next: int = 0
+
+
+class Catalog:
+    """The entries of one store, by key."""
+
+    __slots__ = ("_count", "_disk", "_free", "_name", "_places", "_sequence", "damage", "entries")
+
+    def __init__(self, disk: Disk, name: str) -> None:
+        """What stands in the file `name`, which is made if it is not there, or cannot be read."""
+        self._disk = disk
+        self._name = name
+        self.entries: dict[int, Entry] = {}
+        self._places: dict[int, _Place] = {}
+        # Pairs of slots that nothing stands in.
+        self._free: list[int] = []
+        self._sequence = 0
+        # What was wrong with it.
+        self.damage: list[SegmentError] = []
+        octets = b""
+        size = disk.names().get(name)
+        try:
+            if size:
+                octets = disk.read(name, 0, size)
+        except OSError as error:
+            if not is_damage(error):
+                raise
+            self.damage.append(SegmentError(name, 0, f"the catalog cannot be read: {error.strerror}", 0))
+            size = None
+        if size is None:
+            disk.perform([Delete(name), Create(name, 0), SyncDirectory()])
+        self._count = -(-len(octets) // (_SLOT_SIZE * _SLOTS))
+        self._read(octets)
+
+    def note(self, key: int, entry: Entry) -> None:
+        """What `entry` says of `key` was synced. No failure of it is told: then less is known."""
+        at, octets = self._turn(key, entry, is_kept=True)
+        self.entries[key] = entry
+        with suppress(OSError):
+            self._disk.note(self._name, at, octets)
+
+    def put(self, key: int, entry: Entry) -> list[Step]:
+        """The steps after which `key` says what `entry` does, and may say less than before."""
+        self.entries[key] = entry
+        return [*self._both(key, entry, is_kept=True), Sync(self._name)]
+
+    def remove(self, keys: Iterable[int]) -> list[Step]:
+        """The steps after which nothing is expected of `keys`, before their files may go."""
+        steps: list[Step] = []
+        for key in keys:
+            if key in self._places:
+                steps += self._both(key, self.entries.pop(key), is_kept=False)
+                self._free.append(self._places.pop(key).number)
+        return [*steps, Sync(self._name)] if steps else []
+
+    def _both(self, key: int, entry: Entry, *, is_kept: bool) -> list[Step]:
+        """The steps that write both slots of `key`: no older one may show when the next is torn."""
+        turns = [self._turn(key, entry, is_kept=is_kept) for _ in range(_SLOTS)]
+        return [Write(self._name, at, [octets]) for at, octets in turns]
+
+    def _turn(self, key: int, entry: Entry, *, is_kept: bool) -> tuple[int, bytes]:
+        """Where the next slot of `key` is, and what it says."""
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = _Place(self._free.pop() if self._free else self._added())
+        at = (place.number * _SLOTS + place.next) * _SLOT_SIZE
+        place.next = 1 - place.next
+        self._sequence += 1
+        known = entry.queues[:CATALOG_QUEUES_MAX]
+        fields = _FIELDS.pack(
+            _MAGIC, VERSION, is_kept, len(known), self._sequence, key, entry.begin, entry.end, entry.count,
+            *known, *(0,) * (CATALOG_QUEUES_MAX - len(known)),
+        )  # fmt: skip
+        octets = fields.ljust(_SLOT_SIZE - _CHECKSUM_SIZE, b"\0")
+        return at, octets + int(checksum_of(octets)).to_bytes(_CHECKSUM_SIZE, "big")
+
+    def _added(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def _read(self, octets: bytes) -> None:
+        for number in range(self._count):
+            latest: tuple[int, int, int, Entry | None] | None = None
+            for turn in range(_SLOTS):
+                at = (number * _SLOTS + turn) * _SLOT_SIZE
+                slot = _decoded(self._name, at, octets[at : at + _SLOT_SIZE])
+                if slot is not None and (latest is None or slot[0] > latest[0]):
+                    latest = (slot[0], turn, slot[1], slot[2])
+            if latest is None:
+                self._free.append(number)
+                continue
+            sequence, turn, key, entry = latest
+            self._sequence = max(self._sequence, sequence)
+            if entry is None:
+                self._free.append(number)
+            else:
+                self._places[key] = _Place(number, 1 - turn)
+                self.entries[key] = entry
+
+
+def _decoded(name: str, at: int, octets: bytes) -> tuple[int, int, Entry | None] | None:
+    """Sequence, key and entry of a slot, without an entry if that was taken away; None if it is not whole."""
+    if len(octets) < _SLOT_SIZE or octets[: len(_MAGIC)] != _MAGIC:
+        return None
+    if checksum_of(octets[:-_CHECKSUM_SIZE]) != int.from_bytes(octets[-_CHECKSUM_SIZE:], "big"):
+        return None
+    _, version, is_kept, known, sequence, key, begin, end, count, *queues = _FIELDS.unpack_from(octets)
+    if version > VERSION:
+        text = f"format {version} is newer than {VERSION}, the newest that this version reads"
+        raise NewerFormatError(name, at, text)
+    return sequence, key, Entry(begin, end, count, tuple(queues[:known])) if is_kept else None
