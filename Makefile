@@ -108,12 +108,12 @@ clean:  ## remove the environments and everything built
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.ready: $(wildcard requirements/*.txt) pyproject.toml setup.py tools/environment.py
-	@$(ENVIRONMENT) interpreted $(VENV) build.txt runtime.txt test.txt lint.txt
+	@$(ENVIRONMENT) interpreted $(VENV) build.txt runtime.txt guide.txt test.txt lint.txt
 	@touch $@
 
 # Made again by the next call, if it could not be made: what was missing may have come.
 $(SPARK)/.ready: $(wildcard requirements/*.txt) pyproject.toml setup.py tools/environment.py
-	@$(ENVIRONMENT) spark $(SPARK) build.txt runtime.txt test.txt spark.txt
+	@$(ENVIRONMENT) spark $(SPARK) build.txt runtime.txt guide.txt test.txt spark.txt
 	@if grep -qx interpreted $(SPARK)/warren-build; then touch $@; fi
 
 $(SPARK)-%/.ready: requirements/spark-%.txt $(SPARK)/.ready
@@ -125,8 +125,8 @@ build/.interface: $(INTERFACE_INPUTS)
 	@$(or $(PYTHON),python3) tools/interface.py --optional
 	@mkdir -p build && touch $@
 
-$(COMPILED)/.built: build/.interface $(wildcard $(INTERFACE)) $(SOURCES) $(BUILD_INPUTS) requirements/runtime.txt
-	@$(ENVIRONMENT) compiled $(COMPILED) build.txt runtime.txt
+$(COMPILED)/.built: build/.interface $(wildcard $(INTERFACE)) $(SOURCES) $(BUILD_INPUTS) requirements/runtime.txt requirements/guide.txt
+	@$(ENVIRONMENT) compiled $(COMPILED) build.txt runtime.txt guide.txt
 	@touch $@
 
 $(COMPILED)/.tests: $(COMPILED)/.built requirements/test.txt

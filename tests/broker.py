@@ -19,6 +19,7 @@ import warren
 START_S_MAX = 30
 STOP_S_MAX = 10
 PROGRAM = "from warren.cli.main import main; main()"
+COMMAND = (sys.executable, "-c", PROGRAM)
 # Unless a test says where: no broker of a test has its data where those of a user are.
 IN_MEMORY: Mapping[str, str] = MappingProxyType({"WARREN_IN_MEMORY": "true"})
 # A broker of one's own has its HTTP elsewhere, too.
@@ -44,13 +45,17 @@ class Warren:
 
 @contextlib.contextmanager
 def running_warren(
-    folder: Path, settings: Mapping[str, str] | None = None, *, arguments: tuple[str, ...] = ()
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    arguments: tuple[str, ...] = (),
+    command: tuple[str, ...] = COMMAND,
 ) -> Iterator[Warren]:
     """A broker with `folder` for its files and with `settings` as its rabbitmq.conf, until the block ends."""
     port = free_port()
     lines = {"listeners.tcp.default": f"127.0.0.1:{port}", **(settings or {})}
     (folder / "warren.conf").write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
-    broker = start_warren(folder, port, "--config", "warren.conf", *arguments)
+    broker = start_warren(folder, port, "--config", "warren.conf", *arguments, command=command)
     try:
         yield broker
     finally:
@@ -58,17 +63,25 @@ def running_warren(
 
 
 def start_warren(
-    folder: Path, port: int, *arguments: str, environment: Mapping[str, str] = IN_MEMORY
+    folder: Path,
+    port: int,
+    *arguments: str,
+    environment: Mapping[str, str] = IN_MEMORY,
+    command: tuple[str, ...] = COMMAND,
 ) -> Warren:
     """`warren serve` with `arguments`, which make it listen on `port`; returns when it does.
 
-    A --data-dir among them counts more than the variable.
+    A --data-dir among them counts more than the variable. A `command` of its own finds its own packages only.
     """
+    where = warren_environment() if command is COMMAND else {**os.environ, "PYTHONPATH": ""}
     log = folder / "warren.log"
-    command = [sys.executable, "-c", PROGRAM, "serve", *FREE_PORTS, *arguments]
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command, cwd=folder, env=warren_environment() | environment, stdout=output, stderr=output
+            [*command, "serve", *FREE_PORTS, *arguments],
+            cwd=folder,
+            env=where | environment,
+            stdout=output,
+            stderr=output,
         )
     wait_until_listening(process, port, log)
     return Warren(process, port, log)

@@ -4,12 +4,10 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.broker import (
-    PROGRAM,
     Warren,
     free_port,
     start_warren,
@@ -18,6 +16,7 @@ from tests.broker import (
     warren_environment,
 )
 from tests.integration.pages import Step, steps
+from tests.user_environment import user_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "guide").glob("*.md"))
@@ -33,11 +32,17 @@ LOAD = ("--duration 1 ", "--duration 1 --in-flight-max 1000 ")
 DEFAULT_PORT = "import pika.connection as c; c.Parameters.DEFAULT_PORT = {port}\n"
 
 
+# What pages say to install beside what `make run` has: a package, and what that needs.
+INSTALLED = {"stream-protocol": ("rstream", "mmh3")}
+
+
 class Reader:
     """Somebody with an empty folder who follows a page step by step."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *packages: str) -> None:
+        """`packages` are those that the page says to install."""
         self._folder = folder
+        self._programs = user_environment(folder / ".venv-compiled", *packages)
         self._ports = {said: str(free_port()) for said in PORTS}
         self._broker: Warren | None = None
         self._printed = ""
@@ -45,10 +50,6 @@ class Reader:
         (folder / "sitecustomize" / "sitecustomize.py").write_text(
             DEFAULT_PORT.format(port=self._ports["5672"])
         )
-        command = folder / "bin" / "warren"
-        command.parent.mkdir()
-        command.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-c", PROGRAM])} "$@"\n')
-        command.chmod(0o755)
 
     def follow(self, step: Step) -> None:
         """Do what one block says."""
@@ -77,6 +78,7 @@ class Reader:
         self._broker = start_warren(
             self._folder, int(self._ports["5672"]), *arguments,
             environment={"XDG_DATA_HOME": str(self._folder / "share")},
+            command=(str(self._programs / "warren"),),
         )  # fmt: skip
         for port in (HTTP, METRICS):
             wait_until_listening(self._broker.process, int(self._ports[port]), self._broker.log)
@@ -94,10 +96,8 @@ class Reader:
             return
         environment = warren_environment()
         environment["WARREN_URI"] = f"http://127.0.0.1:{self._ports[HTTP]}"
-        paths = [str(self._folder / "sitecustomize"), environment["PYTHONPATH"]]
-        environment["PYTHONPATH"] = os.pathsep.join(paths)
-        programs = [str(self._folder / "bin"), str(Path(sys.executable).parent), environment["PATH"]]
-        environment["PATH"] = os.pathsep.join(programs)
+        environment["PYTHONPATH"] = str(self._folder / "sitecustomize")
+        environment["PATH"] = os.pathsep.join([str(self._programs), environment["PATH"]])
         result = subprocess.run(
             ["bash", "-ec", command], cwd=self._folder, env=environment, capture_output=True, text=True,
             timeout=COMMAND_S_MAX, check=False,
@@ -108,7 +108,7 @@ class Reader:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_command_of_the_page_works(page: Path, tmp_path: Path) -> None:
-    reader = Reader(tmp_path)
+    reader = Reader(tmp_path, *INSTALLED.get(page.stem, ()))
     try:
         for step in steps(page):
             reader.follow(step)
@@ -117,12 +117,17 @@ def test_every_command_of_the_page_works(page: Path, tmp_path: Path) -> None:
 
 
 def test_the_first_program_of_the_readme_prints_its_greeting(tmp_path: Path) -> None:
-    (program,) = [step for step in steps(ROOT / "README.md") if step.language == "python"]
+    found = steps(ROOT / "README.md")
+    # What stands before it are `make run`, which is done here, and `make test`.
+    first = next(at for at, step in enumerate(found) if step.language == "python")
+    program, command, printed = found[first : first + 3]
+    assert (program.file, command.text) == ("first.py", ".venv-compiled/bin/python first.py\n")
+    assert printed == Step("text", "Hello, Warren!\n", "")
     reader = Reader(tmp_path)
     try:
         reader.serve()
-        reader.follow(program)
-        reader.follow(Step("text", "Hello, Warren!\n", ""))
+        for step in (program, command, printed):
+            reader.follow(step)
     finally:
         reader.leave()
     assert len(program.text.splitlines()) <= 10

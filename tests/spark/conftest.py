@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.broker import free_port, running_warren
 from tests.rabbitmq import RabbitMQ, is_installed
 from tests.spark.brokers import Place
+from tests.user_environment import user_environment
 
 from pyspark_warren.versions import VERSION
 from warren.cli.spark.session import prepare_java
@@ -98,5 +99,7 @@ def warren(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     management = free_port()
     folder: Path = tmp_path_factory.mktemp("warren")
     arguments = ("--data-dir", str(folder / "data"), "--management-port", str(management))
-    with running_warren(folder, arguments=arguments) as broker:
+    # Spark's own environment has more than the broker of `make run` or of a container.
+    command = (str(user_environment(folder / "environment") / "warren"),)
+    with running_warren(folder, arguments=arguments, command=command) as broker:
         yield Place(broker.port, management)

@@ -6,18 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.user_environment import user_environment
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = "from warren.cli.main import main; main()"
 
 
 @pytest.fixture(scope="module")
 def warren(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command that starts a broker: that of the tree that is tested."""
-    command = tmp_path_factory.mktemp("bin") / "warren"
-    command.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{PROGRAM}' \"$@\"\n")
-    command.chmod(0o755)
-    return command
+    """The command that starts a broker, in an environment such as `make demo` makes."""
+    return user_environment(tmp_path_factory.mktemp("broker") / "environment") / "warren"
 
 
 def demo(*arguments: str) -> subprocess.CompletedProcess[str]:

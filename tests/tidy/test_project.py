@@ -10,7 +10,7 @@ from tests.tidy.sources import ROOT, files, place, report, text
 REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
-LISTS = ("build", "runtime", "test", "lint", "spark")
+LISTS = ("build", "runtime", "guide", "test", "lint", "spark")
 FRAGMENT = re.compile(r"[a-z0-9][a-z0-9-]*\.(?:added|changed|fixed|removed|security)\.md")
 
 

@@ -156,7 +156,7 @@ async def stage(request: web.Request, node: Managed) -> web.StreamResponse:
     try:
         arrow = await room.library()
     except ImportError:
-        reason = "rows need pyarrow: install it, or Warren as warren[arrow]"
+        reason = "rows need pyarrow, which is not installed here: pip install pyarrow"
         raise Refused(refused(501, "not_implemented", reason)) from None
     is_mandatory = request.query.get("mandatory") == "true"
     admission = Admission(admit=asks.rules.admit, is_mandatory=is_mandatory, takes_over=takes_over)

@@ -64,7 +64,7 @@ class Readers:
             try:
                 self._encoder = await self._labour.do(_encoder)
             except ImportError:
-                reason = "rows need pyarrow: install it, or Warren as warren[arrow]"
+                reason = "rows need pyarrow, which is not installed here: pip install pyarrow"
                 raise Refused(refused(501, "not_implemented", reason)) from None
         return self._encoder
 
