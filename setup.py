@@ -1,9 +1,14 @@
-"""Compiles every module that has a `.pxd` beside it, and those in C: nothing to list, nothing to forget."""
+"""Compiles every module that has a `.pxd` beside it, and those in C: nothing to list, nothing to forget.
+
+It takes minutes on a busy machine, and so prints a line for each module: once it is C, and once it is compiled.
+"""
 
 import os
+from itertools import count
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 SOURCE = Path("src")
 ARGUMENTS = ["-O3", "-g0", "-fno-strict-aliasing", "-Wno-unreachable-code", "-Wno-unused-function"]
@@ -61,10 +66,23 @@ def extensions() -> list[Extension]:
         build_dir="build/cython",
         include_path=[str(SOURCE)],
         nthreads=os.cpu_count() or 1,
-        quiet=True,
     )
     return compiled + modules_in_c()
 
 
-# One C compiler for each processor: a cold build takes as long as its largest module.
-setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count() or 1}})
+class BuildModules(build_ext):
+    """One C compiler for each processor: a cold build takes as long as its largest module."""
+
+    def initialize_options(self) -> None:
+        """As many at a time as there are processors."""
+        super().initialize_options()
+        self.parallel = os.cpu_count() or 1
+        self._done = count(1)
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile one module, in a thread of its own, and say which one of how many."""
+        super().build_extension(ext)
+        print(f"[{next(self._done)}/{len(self.extensions)}] Compiled {ext.name}", flush=True)
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildModules})

@@ -1,11 +1,14 @@
 """Builds the source distribution and a wheel into dist/, and tries the wheel in an empty environment."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import venv
 from pathlib import Path
+
+from environment import BUILD_WHEEL
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
@@ -18,9 +21,13 @@ def main() -> int:
     DIST.mkdir(exist_ok=True)
     subprocess.run([sys.executable, "-c", BUILD], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     (source,) = DIST.glob("*.tar.gz")
-    wheel_options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(DIST), str(source)]
-    subprocess.run([sys.executable, *PIP, "wheel", *wheel_options], cwd=DIST, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.unpack_archive(source, folder)
+        (unpacked,) = Path(folder).iterdir()
+        print("Compiling the wheel from the source distribution", flush=True)
+        subprocess.run([sys.executable, "-c", BUILD_WHEEL, str(DIST)], cwd=unpacked, check=True)
     (wheel,) = DIST.glob("*.whl")
+    print("Installing it into an empty environment", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         scripts = Path(folder) / "bin"

@@ -19,6 +19,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
+# What `make dist` builds with, too.
+BUILD_WHEEL = (
+    "import sys, setuptools.build_meta as backend; "
+    "backend.build_wheel(sys.argv[1], {'--global-option': ['--quiet']})"
+)
 # Written into the environment, for `make run` and the tests: which build is installed, or why not.
 MARKER = "warren-build"
 
@@ -170,13 +175,12 @@ def _install_compiled(environment: Path) -> None:
     reason = _why_not_compile()
     _drop_stale_build()
     variables = {"WARREN_PURE": "1"} if reason else {"WARREN_PURE": "0"}
-    print("Packing Warren without compiling it" if reason else "Compiling Warren")
+    print("Packing Warren without compiling it" if reason else "Compiling Warren, some minutes", flush=True)
     wheels = ROOT / "build" / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
-    _run(
-        _python(environment), "-m", "pip", "wheel", "-qq", "--disable-pip-version-check", "--no-deps",
-        "--no-build-isolation", "--wheel-dir", str(wheels), ".", **variables,
-    )  # fmt: skip
+    wheels.mkdir(parents=True)
+    # Not by pip, which shows either nothing of how far it is, or all that setuptools has to say.
+    _run(_python(environment), "-c", BUILD_WHEEL, str(wheels), **variables)
     (wheel,) = wheels.glob("warren-*.whl")
     _pip(environment, "--no-deps", "--no-index", "--force-reinstall", str(wheel))
     (environment / MARKER).write_text(f"interpreted: {reason}\n" if reason else "compiled\n")

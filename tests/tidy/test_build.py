@@ -1,0 +1,42 @@
+"""Building says how far it is: a line for each module."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = """\
+[build-system]
+requires = ["setuptools", "cython"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "few"
+version = "1"
+"""
+BUILD = "import sys; sys.path.insert(0, sys.argv[1]); import environment; exec(environment.BUILD_WHEEL)"
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_each_module_that_is_compiled_is_a_line_that_says_which_one_of_how_many(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    package = tmp_path / "src" / "few"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    for name in ("one", "two"):
+        (package / f"{name}.py").write_text("def grown(size):\n    return size + 1\n")
+        (package / f"{name}.pxd").write_text("cpdef long grown(long size) except? -1\n")
+    program = BUILD.replace("sys.argv[1]", repr(str(ROOT / "tools")))
+    built = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "dist")],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    assert sorted(re.findall(r"^\[(\d)/2\] Cythonizing", built.stdout, re.MULTILINE)) == ["1", "2"]
+    assert re.findall(r"^\[(\d)/2\] Compiled few\.(?:one|two)$", built.stdout, re.MULTILINE) == ["1", "2"]
+    # And nothing of what setuptools copies where.
+    assert len(built.stdout.splitlines()) <= 8
