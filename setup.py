@@ -1,6 +1,6 @@
 """Compiles every module that has a `.pxd` beside it, and those in C: nothing to list, nothing to forget.
 
-It takes minutes on a busy machine, and so prints a line for each module: once it is C, and once it is compiled.
+That takes minutes on a busy machine, so each module is a line: once it is C, and once it is compiled.
 """
 
 import os
