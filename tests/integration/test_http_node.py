@@ -7,6 +7,7 @@ import pytest
 import trustme
 from tests.integration.api import Client
 from tests.integration.process import Broker, broker
+from tests.integration.test_serve import connect
 
 
 @pytest.mark.parametrize(
@@ -21,11 +22,43 @@ from tests.integration.process import Broker, broker
         ("node-is-quorum-critical", (200, "single node cluster")),
         ("protocol-listener/bogus", (503, "No active listener")),
         ("nosuch", (404, "Not Found")),
+        ("is-in-service", (200, None)),
+        ("ready-to-serve-clients", (200, None)),
+        ("below-node-connection-limit", (200, None)),
+        ("metadata-store/initialized", (200, None)),
+        ("metadata-store/initialized/with-data", (200, None)),
+        ("protocol-listener/amqp,http", (200, None)),
+        ("protocol-listener/amqp,bogus", (503, "No active listener")),
+        ("quorum-queues-without-elected-leaders/all-vhosts", (200, None)),
+        ("quorum-queues-without-elected-leaders/all-vhosts/pattern/.*", (200, None)),
+        ("quorum-queues-without-elected-leaders/vhost/%2f/", (200, None)),
+        ("quorum-queues-without-elected-leaders/vhost/nosuch/pattern/a", (404, "Not Found")),
     ],
 )  # fmt: skip
 def test_health_checks(client: Client, path: str, answer: tuple[int, str | None]) -> None:
     found = client.ask(f"GET /health/checks/{path}")
     assert (found.status, found.value.get("reason")) == answer
+
+
+def test_the_limit_of_connections_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "rabbitmq.conf").write_text("connection_max = 1\n")
+    with broker(config=tmp_path / "rabbitmq.conf") as started:
+        client = Client(started)
+        path = "/health/checks/below-node-connection-limit"
+        assert client.get(path) == {"status": "ok", "limit": 1, "connections": 0}
+        connection = connect(started.port)
+        for name in ("below-node-connection-limit", "ready-to-serve-clients"):
+            answer = client.ask(f"GET /health/checks/{name}")
+            assert (answer.status, answer.reason) == (503, "node connection limit is reached")
+        connection.close()
+
+
+def test_a_hash_of_a_password_lets_a_user_in_that_is_put_with_it(node: Broker, client: Client) -> None:
+    hashed = client.get("/auth/hash_password/s%20%2fcret")["ok"]
+    assert hashed != client.get("/auth/hash_password/s%20%2fcret")["ok"]
+    client.ask("PUT /users/hashed", {"password_hash": hashed, "tags": "management"})
+    assert Client(node, "hashed:s /cret").get("/whoami")["name"] == "hashed"
+    client.ask("DELETE /users/hashed")
 
 
 def test_a_certificate_that_expires_is_named(tmp_path: Path) -> None:
@@ -52,6 +85,7 @@ def test_the_old_health_check(client: Client) -> None:
 def test_feature_flags(client: Client) -> None:
     states = {flag["name"]: flag["state"] for flag in client.get("/feature-flags")}
     assert states["user_limits"] == "enabled"
+    assert (states["stream_queue"], states["quorum_queue"]) == ("enabled", "unavailable")
     assert client.status("PUT /feature-flags/user_limits/enable", {}) == 204
     assert client.refusal("PUT /feature-flags/nosuch/enable", {}) == (400, "unsupported")
 
@@ -83,7 +117,9 @@ def test_the_rest_answers_as_one_node_can(node: Broker, client: Client) -> None:
     assert client.status("DELETE /reset") == 204
     assert client.status("DELETE /reset/nosuch") == 404
     assert [set(entry) for entry in client.get("/extensions")] == [{"javascript"}]
-    assert Client(node, None).get("/auth") == {"enable_uaa": False, "uaa_client_id": "", "uaa_location": ""}
+    assert Client(node, None).get("/auth") == {
+        "oauth_enabled": False, "enable_uaa": False, "uaa_client_id": "", "uaa_location": "",
+    }  # fmt: skip
 
 
 def test_a_slash_at_the_end_changes_nothing(client: Client) -> None:

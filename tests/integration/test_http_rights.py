@@ -110,6 +110,16 @@ TABLE = """
 /health/checks/virtual-hosts                            GET             user
 /health/checks/node-is-mirror-sync-critical             GET             user
 /health/checks/node-is-quorum-critical                  GET             user
+/health/checks/is-in-service                            GET             user
+/health/checks/ready-to-serve-clients                   GET             user
+/health/checks/below-node-connection-limit              GET             user
+/health/checks/metadata-store/initialized               GET             user
+/health/checks/metadata-store/initialized/with-data     GET             user
+/health/checks/quorum-queues-without-elected-leaders/all-vhosts              GET  user
+/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/*    GET  user
+/health/checks/quorum-queues-without-elected-leaders/vhost/VHOST             GET  user
+/health/checks/quorum-queues-without-elected-leaders/vhost/VHOST/pattern/*   GET  user
+/auth/hash_password/*                                   GET             administrator
 /reset                                                  DELETE          administrator
 /reset/*                                                DELETE          administrator
 /rebalance/queues                                       POST            administrator

@@ -157,6 +157,7 @@ CASES = (
     Case("vhosts set-tags", ("$",), "vhost $: has no tags", (VHOST,)),
     Case("vhosts set-tags", ("$", "a"), "not found: '$'", status=1),
     Case("vhosts restart", ("$",), "vhost $: started", (VHOST,)),
+    Case("vhosts restart", ("-p", "$"), "vhost $: started", (VHOST,)),
     Case("permissions list", (), "guest"),
     Case("permissions set", ("$", ".*", "^$", ""), "user $: permissions set in vhost /", (USER,)),
     Case(
@@ -234,6 +235,10 @@ CASES = (
     Case("nodes rename-cluster", ("$",), "cluster: named $"),
     Case("feature-flags list", (), "quorum_queue"),
     Case("feature-flags enable", ("user_limits",), "enabled"),
+    Case("feature-flags enable", ("all",), "8 enabled"),
+    Case("feature-flags enable", ("nosuch",), "unsupported", status=1),
+    Case("nodes report", (), "connection_max"),
+    Case("nodes report", ("--json",), '"bindings": ['),
     Case("health alarms", (), "no alarms"),
     Case("health local-alarms", (), "no alarms"),
     Case("health virtual-hosts", (), "every vhost runs"),

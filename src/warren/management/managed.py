@@ -56,6 +56,8 @@ class Managed:
     proposals: Proposals
     # Hashes a password with a salt of its own.
     hash_password: PasswordHasher
+    # The same, as RabbitMQ hashes unless it is told otherwise.
+    default_hash: PasswordHasher
     server: Server
     alarms: Alarms
     sampler: Sampler
@@ -80,6 +82,8 @@ class Managed:
     started_at: int
     # Who is sent messages as rows.
     readers: Readers = field(init=False)
+    # How many clients each listener takes; None for as many as there are descriptors for.
+    connections_max: int | None = None
     # Filled as they are started.
     listeners: list[ListenerView] = field(default_factory=list)
 

@@ -285,6 +285,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/feature-flags/{name}/enable", {"PUT": node_state.enable_feature_flag}, Right.ADMINISTRATOR),
     Route("/extensions", _get(node_state.extensions), Right.USER),
     Route("/auth", _get(node_state.auth), Right.ANYBODY),
+    Route("/auth/hash_password/{password}", _get(node_state.hash_password), Right.ADMINISTRATOR),
     Route(
         "/auth/attempts/{node}",
         {"GET": node_state.attempts, "DELETE": node_state.forget_attempts},
@@ -308,6 +309,21 @@ ROUTES: tuple[Route, ...] = (
     Route("/health/checks/virtual-hosts", _get(health.virtual_hosts), Right.USER),
     Route("/health/checks/node-is-mirror-sync-critical", _get(health.critical), Right.USER),
     Route("/health/checks/node-is-quorum-critical", _get(health.critical), Right.USER),
+    # Those that RabbitMQ has since 4.0 and 4.1.
+    Route("/health/checks/is-in-service", _get(health.in_service), Right.USER),
+    Route("/health/checks/ready-to-serve-clients", _get(health.ready), Right.USER),
+    Route("/health/checks/below-node-connection-limit", _get(health.connection_limit), Right.USER),
+    Route("/health/checks/metadata-store/initialized", _get(health.in_service), Right.USER),
+    Route("/health/checks/metadata-store/initialized/with-data", _get(health.in_service), Right.USER),
+    *(
+        Route(f"/health/checks/quorum-queues-without-elected-leaders/{of}", _get(health.leaders), Right.USER)
+        for of in (
+            "all-vhosts",
+            "all-vhosts/pattern/{pattern}",
+            "vhost/{vhost}",
+            "vhost/{vhost}/pattern/{pattern}",
+        )
+    ),
     Route("/warren/config", _get(controls.configuration), Right.ADMINISTRATOR),
     Route("/warren/limits", _get(controls.limits), Right.MONITOR),
     Route("/warren/limits/{resource}", {"PUT": controls.put_limit}, Right.ADMINISTRATOR),

@@ -143,6 +143,8 @@ class Node:
             metadata=self.broker.metadata,
             proposals=self.broker.proposals,
             hash_password=self.broker.hash_password,
+            default_hash=self.broker.default_hash,
+            connections_max=config.get(settings.CONNECTIONS_MAX),
             server=server,
             sampler=sampler,
             queue_order=QueueOrder(self.broker.metadata),

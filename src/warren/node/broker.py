@@ -20,7 +20,7 @@ from warren.metadata.commands import (
     SetGlobalParameter,
 )
 from warren.metadata.defaults import DefaultsSettings, initial_commands
-from warren.metadata.definitions_import import DefinitionsError, imported
+from warren.metadata.definitions_import import DEFAULT_HASHING, DefinitionsError, imported
 from warren.metadata.events import Event, UserRemoved, VhostAdded, VhostRemoved
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
@@ -168,6 +168,10 @@ class Broker:
         """The hash to keep for `password`, as configured; takes its time."""
         algorithm = self._config.get(settings.PASSWORD_HASHING)
         return hash_password(password, random_octets(SALT_SIZE), algorithm)
+
+    def default_hash(self, password: str) -> PasswordHash:
+        """The same with what is taken of a hash that names no algorithm."""
+        return hash_password(password, random_octets(SALT_SIZE), DEFAULT_HASHING)
 
     def _is_new(self) -> bool:
         metadata = self.metadata

@@ -400,17 +400,6 @@ CHANGES: tuple[Command, ...] = (
         says="parameter {name}: removed",
     ),
     Change(
-        group="feature-flags",
-        name="enable",
-        known_as="enable_feature_flag",
-        text="Enable a feature flag.",
-        method="PUT",
-        path="/feature-flags/{name}/enable",
-        takes=(named("name", "/feature-flags"),),
-        body=lambda arguments: {},
-        says="feature flag {name}: enabled",
-    ),
-    Change(
         group="nodes",
         name="rename-cluster",
         known_as="set_cluster_name",

@@ -66,7 +66,6 @@ EXPLAINED = {
     "consume_event_stream": "events are messages of the exchange amq.rabbitmq.event: bind a queue to it",
     "list_unresponsive_queues": "a queue is no process of its own: one that exists answers",
     "node_health_check": "'warren health --help' shows the checks that took its place",
-    "report": "'warren status', 'warren overview', 'warren nodes settings' and 'warren log show' have it",
     "autocomplete": "'warren completion bash' makes a shell complete",
     "help": "'warren --help' shows the commands, 'warren GROUP VERB --help' one of them",
     "version": "'warren --version' is this program's, 'warren nodes version' the broker's",

@@ -12,12 +12,14 @@ from warren.cli.operator.moving import MOVING
 from warren.cli.operator.node import NODE
 from warren.cli.operator.operations import OPERATIONS
 from warren.cli.operator.options import common_options
+from warren.cli.operator.reporting import REPORTING
 from warren.cli.operator.streams import STREAMS
 from warren.cli.operator.tasks import TASKS
 from warren.cli.operator.tracing import TRACING
 
 COMMANDS: tuple[Command, ...] = (
     *LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVING, *OPERATIONS, *STREAMS, *TRACING, *NODE,
+    *REPORTING,
 )  # fmt: skip
 _GROUPS = {
     "queues": "Queues, and the messages in them.",

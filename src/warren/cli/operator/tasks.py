@@ -147,8 +147,27 @@ def _close_all(session: Session, arguments: Arguments) -> None:
 
 def _restart_vhost(session: Session, arguments: Arguments) -> None:
     node = arguments["node"] or session.api.get("/overview")["node"]
-    session.api.send("POST", filled("/vhosts/{vhost}/start/{node}", arguments | {"node": node}))
-    session.say(f"vhost {arguments['vhost']}: started")
+    vhost = arguments["vhost"] or arguments["in_vhost"] or ("/" if arguments["is_known_as"] else "")
+    if not vhost:
+        raise Failure("no virtual host is given: warren vhosts restart VHOST", USAGE)
+    session.api.send("POST", filled("/vhosts/{vhost}/start/{node}", {"vhost": vhost, "node": node}))
+    session.say(f"vhost {vhost}: started")
+
+
+def _enable_feature_flag(session: Session, arguments: Arguments) -> None:
+    name = arguments["name"]
+    if name != "all":
+        session.api.send("PUT", filled("/feature-flags/{name}/enable", arguments), {})
+        session.say(f"feature flag {name}: enabled")
+        return
+    flags = list(session.api.rows("/feature-flags", {}, session.progress))
+    for row in flags:
+        if row["state"] == "disabled":
+            session.api.send("PUT", filled("/feature-flags/{name}/enable", row), {})
+    absent = [row["name"] for row in flags if row["state"] == "unavailable"]
+    if absent:
+        session.note(f"not available here: {', '.join(absent)}")
+    session.say(f"feature flags: {len(flags) - len(absent)} enabled")
 
 
 def _set_vhost_tags(session: Session, arguments: Arguments) -> None:
@@ -167,8 +186,13 @@ def _clear_topics(session: Session, arguments: Arguments) -> None:
 
 
 def _status(session: Session, arguments: Arguments) -> None:
+    session.print_facts(summary_of(session))
+
+
+def summary_of(session: Session) -> Row:
+    """How the broker is, in a line for each thing."""
     overview: Row = session.api.get("/overview")
-    session.print_facts(_summary(overview, _nodes(session)))
+    return _summary(overview, _nodes(session))
 
 
 def _ping(session: Session, arguments: Arguments) -> None:
@@ -344,9 +368,22 @@ TASKS: tuple[Command, ...] = (
         group="vhosts",
         name="restart",
         known_as="restart_vhost",
-        takes=(VHOST, option("--node", "where")),
+        # rabbitmqctl has it as an option.
+        takes=(
+            named("vhost", "/vhosts", required=False),
+            click.Option(["-p", "--vhost", "in_vhost"], metavar="VHOST", help="the same"),
+            option("--node", "where"),
+        ),
         text="Start a virtual host that failed.",
         does=_restart_vhost,
+    ),
+    Task(
+        group="feature-flags",
+        name="enable",
+        known_as="enable_feature_flag",
+        text="Enable a feature flag, or `all` that there are.",
+        takes=(named("name", "/feature-flags"),),
+        does=_enable_feature_flag,
     ),
     Task(
         group="topic-permissions",

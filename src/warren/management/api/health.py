@@ -8,6 +8,7 @@ from aiohttp import web
 from warren.flow.alarms import Resource
 from warren.management.describing import described
 from warren.management.managed import Managed
+from warren.management.proposing import vhost_of
 from warren.management.replies import failed, missing, refused, reply
 
 # Other ways to write the names of protocols.
@@ -33,6 +34,8 @@ class HealthyShape(TypedDict, total=False):
     reason: str
     port: int
     protocol: str
+    limit: int | str
+    connections: int
 
 
 class FailedShape(TypedDict, total=False):
@@ -43,6 +46,8 @@ class FailedShape(TypedDict, total=False):
     alarms: list[dict[str, str]]
     missing: int | str
     ports: list[int]
+    limit: int | str
+    connections: int
     protocols: list[str]
     expired: list[dict[str, str]]
 
@@ -86,10 +91,11 @@ def port_listener(request: web.Request, node: Managed) -> web.Response:
 def protocol_listener(request: web.Request, node: Managed) -> web.Response:
     """Whether some listener speaks a protocol."""
     asked = request.match_info["protocol"]
-    protocol = _PROTOCOLS.get(asked.lower(), asked)
+    # RabbitMQ takes several since 4.1.
+    wanted = [_PROTOCOLS.get(one.lower(), one) for one in asked.split(",")]
     protocols = list(dict.fromkeys(listener.protocol for listener in node.listeners))
-    if protocol in protocols:
-        return reply({"status": "ok", "protocol": protocol})
+    if all(protocol in protocols for protocol in wanted):
+        return reply({"status": "ok", "protocol": ",".join(wanted)})
     return failed("No active listener", missing=asked, protocols=protocols)
 
 
@@ -106,6 +112,38 @@ def virtual_hosts(request: web.Request, node: Managed) -> web.Response:
 def critical(request: web.Request, node: Managed) -> web.Response:
     """Whether this node may stop without a queue losing its majority: alone, there is none to lose."""
     return reply({"status": "ok", "reason": "single node cluster"})
+
+
+@_described
+def in_service(request: web.Request, node: Managed) -> web.Response:
+    """Whether this node serves: it answers when its metadata is there, and is never taken out of service."""
+    return reply({"status": "ok"})
+
+
+@_described
+def connection_limit(request: web.Request, node: Managed) -> web.Response:
+    """Whether more clients can connect."""
+    count, limit = node.server.connection_count, node.connections_max
+    facts = {"limit": "infinity" if limit is None else limit, "connections": count}
+    if limit is None or count < limit:
+        return reply({"status": "ok", **facts})
+    return failed("node connection limit is reached", **facts)
+
+
+@_described
+def ready(request: web.Request, node: Managed) -> web.Response:
+    """Whether clients of AMQP can connect and are served."""
+    if not any(listener.protocol.startswith("amqp") for listener in node.listeners):
+        return failed("no listener for AMQP is active")
+    return connection_limit(request, node)
+
+
+@_described
+def leaders(request: web.Request, node: Managed) -> web.Response:
+    """Whether every quorum queue has a leader; there are none here."""
+    if "vhost" in request.match_info:
+        vhost_of(request, node)
+    return reply({"status": "ok"})
 
 
 @_described

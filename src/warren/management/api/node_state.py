@@ -1,5 +1,7 @@
 """What RabbitMQ's tools ask a node about itself, apart from how it is and what it counts."""
 
+import asyncio
+from base64 import b64encode
 from typing import Any, TypedDict
 from urllib.parse import parse_qsl
 
@@ -24,7 +26,7 @@ _FLAGS = {
     "implicit_default_bindings": ("Bindings of the default exchange are not kept", True),
     "maintenance_mode_status": ("A node can say that it is being worked on", True),
     "quorum_queue": ("Queues of type quorum", False),
-    "stream_queue": ("Queues of type stream", False),
+    "stream_queue": ("Queues of type stream", True),
     "user_limits": ("Users have limits of connections and channels", True),
     "virtual_host_metadata": ("Virtual hosts have a description and tags", True),
 }
@@ -42,11 +44,18 @@ class FlagShape(TypedDict, total=False):
 
 
 class AuthShape(TypedDict):
-    """How an interface is to log in."""
+    """How an interface is to log in: as RabbitMQ 3.10 says it, and as 4 does."""
 
+    oauth_enabled: bool
     enable_uaa: bool
     uaa_client_id: str
     uaa_location: str
+
+
+class HashShape(TypedDict):
+    """The hash of a password, in base64."""
+
+    ok: str
 
 
 class AttemptsShape(TypedDict, total=False):
@@ -92,7 +101,14 @@ def extensions(request: web.Request, node: Managed) -> web.StreamResponse:
 @described(gives=AuthShape)
 def auth(request: web.Request, node: Managed) -> web.StreamResponse:
     """How an interface is to log in: by name and password."""
-    return reply({"enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
+    return reply({"oauth_enabled": False, "enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
+
+
+@described(gives=HashShape)
+async def hash_password(request: web.Request, node: Managed) -> web.StreamResponse:
+    """The hash of a password that a user may be put with, where no `hashing_algorithm` is given."""
+    hashed = await asyncio.to_thread(node.default_hash, request.match_info["password"])
+    return reply({"ok": b64encode(hashed.octets).decode("ascii")})
 
 
 @described(query=ListQuery, gives=list[AttemptsShape])
