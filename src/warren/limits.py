@@ -191,6 +191,9 @@ CLOSING_MS = 30_000
 BROKEN_CLOSING_MS = 1_000
 # Deliveries that are held too long are looked for this often, or four times within the timeout.
 CONSUMER_TIMEOUT_CHECK_MS = 60_000
+# Changes of the time to live that messages which came before them may tell apart in one queue and priority
+# level; of more, the eldest two count as the longer one. It takes a policy to make one.
+TTL_CHANGES_MAX = 64
 
 # --- fairness -----------------------------------------------------------------------------------
 # Frames of one connection that are obeyed before others get their turn: some 100 µs of small messages. Each

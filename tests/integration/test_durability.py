@@ -9,6 +9,7 @@ from pathlib import Path
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.api import Client
 from tests.integration.process import Broker, broker
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
@@ -126,6 +127,21 @@ def test_what_was_purged_and_expired_does_not_come_back(tmp_path: Path, config: 
         end(node, signal.SIGKILL)
     with started(tmp_path, config) as (_, channel):
         assert taken(channel, "plain") == [("kept", False)]
+
+
+def test_a_time_to_live_that_was_set_later_deletes_nothing_at_the_next_start(
+    tmp_path: Path, config: Path
+) -> None:
+    policy = {"pattern": "^plain$", "definition": {"message-ttl": 1}, "apply-to": "queues"}
+    with started(tmp_path, config) as (node, channel):
+        channel.basic_publish("", "plain", b"before", PERSISTENT)
+        api = Client(node)
+        assert api.status("PUT /policies/%2F/brief", policy) == 201
+        api.close()
+        channel.basic_publish("", "plain", b"behind", PERSISTENT)
+        end(node, signal.SIGKILL)
+    with started(tmp_path, config) as (_, channel):
+        assert taken(channel, "plain") == [("before", False)]
 
 
 def test_a_stop_and_a_start_keep_what_is_ready_what_is_out_and_their_order_exactly(

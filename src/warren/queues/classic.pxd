@@ -28,6 +28,8 @@ cdef class ClassicQueue(LocalQueue):
     cdef int64_t _expires_ms
     cdef int64_t _attempts_max
     cdef HandedOut _handed_out
+    cdef bint _has_kept_ttls
+    cdef object _ttl_record
 
     @cython.locals(consumer=Consumer)
     cpdef int publish(self, Message message, Confirmation confirmation, uint64_t sequence) except -1
@@ -60,6 +62,7 @@ cdef class ClassicQueue(LocalQueue):
     cdef _drop_overflow(self)
     cdef _bury(self, Message message, str reason)
     cdef _bury_delivery(self, Delivery delivery, str reason)
+    cdef bint _has_expired(self) except -1
     cdef _wake_by(self, int64_t when)
     @cython.locals(when=int64_t, unused_until=int64_t)
     cdef _schedule(self)

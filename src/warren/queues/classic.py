@@ -21,6 +21,7 @@ from warren.queues.local import LocalQueue
 from warren.queues.priority import PriorityReady
 from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, Peeked, QueueHost
 from warren.queues.ready import Ready
+from warren.queues.ttl_changes import TtlChanges, TtlRecord
 from warren.store.found import Found
 from warren.store.stores import Stores
 
@@ -35,8 +36,8 @@ class ClassicQueue(LocalQueue):
     """A queue whose messages live on this node, in memory."""
 
     __slots__ = (
-        "_attempts_max", "_consumers", "_expires_ms", "_handed_out", "_length_max", "_octets_max", "_ready",
-        "_refuses", "_sole", "_ttl_ms", "_wake_when",
+        "_attempts_max", "_consumers", "_expires_ms", "_handed_out", "_has_kept_ttls", "_length_max",
+        "_octets_max", "_ready", "_refuses", "_sole", "_ttl_ms", "_ttl_record", "_wake_when",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
@@ -48,11 +49,17 @@ class ClassicQueue(LocalQueue):
         self._ready = self._made_ready(lambda _: Ready())
         # None while none of its messages is kept.
         self._handed_out: HandedOut | None = None
+        self._ttl_ms = _NONE
+        # True while some of its messages may have another time to live than those that come.
+        self._has_kept_ttls = False
+        self._ttl_record: TtlRecord | None = None
         self.apply_settings(settings)
 
     def apply_settings(self, settings: QueueSettings) -> None:
         """Obey `settings` from now on: declared arguments merged with the policies that match."""
         self.settings = settings
+        if self._ready.count or self.unacked_count:
+            self._keep_ttl(_NONE if settings.message_ttl_ms is None else settings.message_ttl_ms)
         self._ttl_ms = _NONE if settings.message_ttl_ms is None else settings.message_ttl_ms
         self._expires_ms = _NONE if settings.expires_ms is None else settings.expires_ms
         self._length_max = _NONE if settings.length_max is None else settings.length_max
@@ -69,8 +76,17 @@ class ClassicQueue(LocalQueue):
         The persistent ones are kept there if it is durable, and has a `number`, which is not 0.
         """
 
+        if number:
+            self._ttl_record = TtlRecord(stores.persistent, number)
+        kept_ttls: dict[int, TtlChanges] = {}
+        for level, end, ttl_ms in self._ttl_record.read() if self._ttl_record is not None else ():
+            self._has_kept_ttls = True
+            kept_ttls.setdefault(level, TtlChanges()).add(end, ttl_ms)
+
         def make_level(level: int) -> KeptReady:
-            return KeptReady(stores, stores.persistent.lane(number, level) if number else None)
+            ready = KeptReady(stores, stores.persistent.lane(number, level) if number else None)
+            ready.ttl_changes = kept_ttls.pop(level, None)
+            return ready
 
         self._ready = self._made_ready(make_level)
         self._handed_out = HandedOut(stores) if number else None
@@ -186,6 +202,8 @@ class ClassicQueue(LocalQueue):
     def _keep(self, message: Message) -> None:
         """`message` waits."""
         ready = self._ready
+        if self._has_kept_ttls and not ready.count and not self.unacked_count:
+            self._forget_ttls()
         ready.push(message)
         if self._ttl_ms >= 0 or message.flags & _HAS_EXPIRATION:
             self._wake_by(ready.push_deadline(message, self._ttl_ms))
@@ -199,6 +217,8 @@ class ClassicQueue(LocalQueue):
         if self._wake_when >= 0 and self._wake_when <= self._host.now:
             self.expire()
         while ready.count:
+            if self._has_kept_ttls and self._has_expired():
+                continue
             consumer = self._consumers.next()
             if consumer is None:
                 return
@@ -217,10 +237,14 @@ class ClassicQueue(LocalQueue):
             self.tell_moved()
         if self._wake_when >= 0 and self._wake_when <= self._host.now:
             self.expire()
+        if self._has_kept_ttls:
+            self._has_expired()
         if not self._ready.count or self._consumers.is_paused:
             self.got_empty_count += 1
             return None
         delivery = self._ready.pop(self)
+        if self._has_kept_ttls:
+            self._schedule()
         if delivery.attempts:
             self.redelivered_count += 1
         if no_ack:
@@ -257,6 +281,8 @@ class ClassicQueue(LocalQueue):
         delivery = self._ready.take(peeked, self)
         if delivery is not None:
             self._count_out(delivery)
+            if self._has_kept_ttls:
+                self._schedule()
         return delivery
 
     def hold(self, peeked: Peeked) -> Delivery | None:
@@ -384,6 +410,8 @@ class ClassicQueue(LocalQueue):
             consumer.cancelled()
         count = self.purge()
         self._ready.forget()
+        if self._ttl_record is not None:
+            self._ttl_record.forget()
         self._host.moved.pop(self, None)
         return count
 
@@ -400,10 +428,34 @@ class ClassicQueue(LocalQueue):
             if not self.is_moved:
                 self.tell_moved()
             self._bury(message, "expired")
+        if self._has_kept_ttls and not self._ready.count and not self.unacked_count:
+            self._forget_ttls()
         if self._expires_ms >= 0 and self.is_unused and self.used_at + self._expires_ms <= now:
             self._host.delete_queue(self)
         else:
             self._schedule()
+
+    def _keep_ttl(self, ttl_ms: int) -> None:
+        """What is here keeps its time to live, if that which comes has another, `ttl_ms`."""
+        if ttl_ms != self._ttl_ms:
+            self._has_kept_ttls = True
+            self._ready.keep_ttl(self._ttl_ms)
+            if self._ttl_record is not None:
+                self._ttl_record.write(self._ready.kept_ttls())
+
+    def _forget_ttls(self) -> None:
+        """Nothing is left that has another time to live than what comes."""
+        self._has_kept_ttls = False
+        self._ready.forget_ttls()
+        if self._ttl_record is not None:
+            self._ttl_record.write([])
+
+    def _has_expired(self) -> bool:
+        """True if messages expired in front: those behind one may have a shorter time to live than it."""
+        count = self._ready.count
+        self._wake_when = self._host.now
+        self.expire()
+        return self._ready.count != count
 
     def _made_ready(self, make_level: Callable[[int], Ready]) -> Ready:
         priority_max = self.settings.priority_max
@@ -471,6 +523,8 @@ class ClassicQueue(LocalQueue):
             if not self.is_moved:
                 self.tell_moved()
             self._bury(ready.drop(), "maxlen")
+        if self._has_kept_ttls:
+            self._schedule()
 
     def _bury(self, message: Message, reason: str) -> None:
         if self.settings.dead_letter_exchange is not None:

@@ -486,4 +486,4 @@ class KeptReady(Ready):
         for position, location in found.expiring:
             message = reader.read(location)
             if message is not None:
-                self._note_deadline(self._deadline(message, ttl_ms), position)
+                self._note_deadline(self._deadline(message, self._ttl_at(position, ttl_ms)), position)

@@ -6,6 +6,7 @@ from warren.model.confirmation import Confirmation
 from warren.model.message import Message, body_size_of
 from warren.queues.queue import Delivery, Peeked, Queue
 from warren.queues.ready import Ready
+from warren.queues.ttl_changes import LevelChange
 from warren.store.found import Found
 
 # A place is a position, and in front of it how many levels go out before.
@@ -130,6 +131,27 @@ class PriorityReady(Ready):
                     peeked.place += base
                     found.append(peeked)
         return found
+
+    def keep_ttl(self, ttl_ms: int) -> None:
+        """All that waits, or is out, has `ttl_ms` for good; a level to come has seen no change."""
+        for level in self._levels:
+            if level is not None:
+                level.keep_ttl(ttl_ms)
+
+    def forget_ttls(self) -> None:
+        """Nothing is left that came before the last change of the time to live."""
+        for level in self._levels:
+            if level is not None:
+                level.forget_ttls()
+
+    def kept_ttls(self) -> list[LevelChange]:
+        """What `keep_ttl` was told, by level."""
+        return [
+            (number, end, ttl_ms)
+            for number, level in enumerate(self._levels)
+            if level is not None
+            for _, end, ttl_ms in level.kept_ttls()
+        ]
 
     def clear(self) -> None:
         """Forget every message."""

@@ -16,6 +16,7 @@ cdef class Ready:
     cdef dict _returned
     cdef list _returned_order
     cdef list _deadlines
+    cdef public object ttl_changes
 
     cpdef Delivery pass_by(self, Message message, Queue queue)
     cpdef push(self, Message message)
@@ -48,6 +49,8 @@ cdef class Ready:
     @cython.locals(deadlines=list)
     cpdef Message pop_expired(self, int64_t now, int64_t ttl_ms)
     cpdef clear(self)
+    cdef int64_t _ttl_at(self, uint64_t position, int64_t ttl_ms) except -2
+    cdef int64_t _first_ttl(self, int64_t ttl_ms) except -2
     cdef uint64_t _end(self) except? 0
     cdef Delivery _pop_returned(self)
     @cython.locals(delivery=Delivery)

@@ -14,6 +14,7 @@ from warren.model.message import HAS_EXPIRATION, Message, body_size_of, publishe
 from warren.model.ring import Ring
 from warren.queues.expiration import expiration_ms
 from warren.queues.queue import Delivery, Peeked, Queue, new_delivery
+from warren.queues.ttl_changes import LevelChange, TtlChanges
 from warren.store.found import Found
 
 _HAS_EXPIRATION = HAS_EXPIRATION
@@ -33,6 +34,7 @@ class Ready:
         "_returned_order",
         "count",
         "octets",
+        "ttl_changes",
     )
 
     def __init__(self) -> None:
@@ -45,6 +47,8 @@ class Ready:
         self._returned_order: list[int] | None = None
         # (deadline, position) of the messages that carry an expiration of their own.
         self._deadlines: list[tuple[int, int]] | None = None
+        # None if all that is here came since the time to live of the queue was changed last.
+        self.ttl_changes: TtlChanges | None = None
 
     def pass_by(self, message: Message, queue: Queue) -> Delivery:
         """`message` goes out of `queue` without having waited; only while nothing is ready."""
@@ -77,9 +81,10 @@ class Ready:
         message = delivery.message
         self.octets += delivery.octets
         if message.flags & _HAS_EXPIRATION:
-            deadline = self._deadline(message, ttl_ms)
+            deadline = self._deadline(message, self._ttl_at(position, ttl_ms))
             self._note_deadline(deadline, position)
             return deadline
+        ttl_ms = self._ttl_at(position, ttl_ms)
         return published_at_of(message) + ttl_ms if ttl_ms >= 0 else -1
 
     def pop(self, queue: Queue) -> Delivery:
@@ -195,8 +200,10 @@ class Ready:
     def deadline(self, ttl_ms: int) -> int:
         """When the next message expires (ms), in a queue with `ttl_ms` (-1: none); -1: none will."""
         nearest = -1
-        if self.count and ttl_ms >= 0:
-            nearest = published_at_of(self.first()) + ttl_ms
+        if self.count:
+            ttl_ms = self._first_ttl(ttl_ms)
+            if ttl_ms >= 0:
+                nearest = published_at_of(self.first()) + ttl_ms
         deadlines = self._deadlines
         while deadlines and not self._holds(deadlines[0][1]):
             heappop(deadlines)
@@ -208,6 +215,7 @@ class Ready:
         """Take out one message whose time is over at `now`, wherever it is; None when there is none."""
         if not self.count:
             return None
+        ttl_ms = self._first_ttl(ttl_ms)
         if ttl_ms >= 0 and published_at_of(self.first()) + ttl_ms <= now:
             return self.drop()
         deadlines = self._deadlines
@@ -226,6 +234,20 @@ class Ready:
         self._deadlines = None
         self.count = 0
         self.octets = 0
+
+    def keep_ttl(self, ttl_ms: int) -> None:
+        """All that waits, or is out, has `ttl_ms` for good, whatever the queue has from here on."""
+        if self.ttl_changes is None:
+            self.ttl_changes = TtlChanges()
+        self.ttl_changes.add(self._end(), ttl_ms)
+
+    def forget_ttls(self) -> None:
+        """Nothing is left that came before the last change of the time to live."""
+        self.ttl_changes = None
+
+    def kept_ttls(self) -> list[LevelChange]:
+        """What `keep_ttl` was told, as far as it still counts."""
+        return [(0, *change) for change in self.ttl_changes or ()]
 
     def restore(self, level: int, found: Found, ttl_ms: int) -> None:
         """Have what was `found` of priority `level`, while nothing was ever pushed here."""
@@ -314,6 +336,18 @@ class Ready:
         while self._places.count and self._places.get(0) is None:
             self._places.popleft()
             self._base += 1
+
+    def _ttl_at(self, position: int, ttl_ms: int) -> int:
+        """The time to live of what is at `position`, in a queue with `ttl_ms` now."""
+        changes = self.ttl_changes
+        return ttl_ms if changes is None else changes.at(position, ttl_ms)
+
+    def _first_ttl(self, ttl_ms: int) -> int:
+        """That of the first message. Only while `count` is not 0."""
+        if self.ttl_changes is None:
+            return ttl_ms
+        is_returned = self._returned and self._is_returned_first()
+        return self._ttl_at(self._first_returned() if is_returned else self._base, ttl_ms)
 
     def _deadline(self, message: Message, ttl_ms: int) -> int:
         own = expiration_ms(message)

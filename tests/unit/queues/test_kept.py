@@ -49,7 +49,7 @@ class Paged:
     """A queue that may have nothing in memory, and its two disks."""
 
     def __init__(self, priority_max: int | None = None) -> None:
-        self._priority_max = priority_max
+        self.settings: dict[str, object] = {"priority_max": priority_max}
         self.disk, self.erased = (SimulatedDisk(random.Random(0)) for _ in range(2))
         self.host = Host()
         self.port = Port()
@@ -61,7 +61,7 @@ class Paged:
         recovered = open_store(self.disk, self.port, world)
         self.stores = Stores(recovered.store, open_erased(self.erased, self.port, bytes))
         self.stores.queue_memory_max = 0
-        self.queue = made(self.host, priority_max=self._priority_max)
+        self.queue = made(self.host, **self.settings)
         self.queue.keep_in(self.stores, NUMBER)
         for level, found in recovered.queues.get(NUMBER, {}).items():
             self.queue.restore(level, found)

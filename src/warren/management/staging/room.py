@@ -385,14 +385,15 @@ class Room:
 
         Of those of `user`, if that user has so many that others would have no room.
         """
-        if len(self._store.marks) < STAGED_QUERIES_OF_USER_MAX:
+        count = sum(map(is_key, self._store.marks))
+        if count < STAGED_QUERIES_OF_USER_MAX:
             return
         queries = self._queries()
         of_user = {key: progress for key, progress in queries.items() if progress.user == user}
         most = STAGED_QUERIES_MAX
         if len(of_user) >= STAGED_QUERIES_OF_USER_MAX:
             queries, most = of_user, STAGED_QUERIES_OF_USER_MAX
-        elif len(self._store.marks) < most:
+        elif count < most:
             return
         key = min(queries, key=lambda key: queries[key].at, default=None)
         if key is None or queries[key].at + STAGED_QUERY_AGE_MS_MIN > self._staging.now():

@@ -1,0 +1,90 @@
+"""Which time to live the messages have that came before it was changed.
+
+When a message expires is fixed when it enters a queue (RabbitMQ 3.10.8, measured): a policy that comes later,
+changes or goes concerns what comes later. Most queues see no change, and a queue forgets it when nothing
+waits or is unsettled any more.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from warren.limits import TTL_CHANGES_MAX
+from warren.store.message_store import MessageStore
+
+# On the disk: level u8, end of its positions u64, time to live i64 (ms; -1: none), each.
+_SIZE = 17
+_PREFIX = b"message-ttl "
+_NEVER = -1
+
+# Priority level, end of the positions, time to live.
+LevelChange = tuple[int, int, int]
+
+
+class TtlChanges:
+    """For one row of positions: those below an end have the time to live that was in force until then."""
+
+    __slots__ = ("_changes",)
+
+    def __init__(self, changes: Iterable[tuple[int, int]] = ()) -> None:
+        # (end, time to live), in order.
+        self._changes = list(changes)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self._changes)
+
+    def add(self, end: int, ttl_ms: int) -> None:
+        """All positions below `end` that were not told of yet have `ttl_ms`."""
+        changes = self._changes
+        if changes and changes[-1][0] >= end:
+            return
+        changes.append((end, ttl_ms))
+        if len(changes) > TTL_CHANGES_MAX:
+            # Nothing may go before its time: of two the longer one counts.
+            (_, one), (end, other) = changes[:2]
+            changes[:2] = [(end, _NEVER if _NEVER in (one, other) else max(one, other))]
+
+    def at(self, position: int, ttl_ms: int) -> int:
+        """The time to live of what is at `position`, when it is `ttl_ms` now."""
+        for end, older_ms in self._changes:
+            if position < end:
+                return older_ms
+        return ttl_ms
+
+
+class TtlRecord:
+    """Where a store keeps the changes of one queue, so that a start knows of them."""
+
+    __slots__ = ("_key", "_store")
+
+    def __init__(self, store: MessageStore, number: int) -> None:
+        self._store = store
+        self._key = _PREFIX + number.to_bytes(4, "big")
+
+    def read(self) -> list[LevelChange]:
+        """What was written last."""
+        mark = self._store.marks.get(self._key)
+        value = b"" if mark is None else mark.value
+        return [_decoded(value[at : at + _SIZE]) for at in range(0, len(value) - _SIZE + 1, _SIZE)]
+
+    def write(self, changes: list[LevelChange]) -> None:
+        """Keep `changes` and no others."""
+        mark = self._store.marks.get(self._key)
+        value = b"".join(map(_encoded, changes))
+        if (b"" if mark is None else mark.value) != value:
+            # Not just forgotten when there are none: an older one would be found again.
+            self._store.begin_group()
+            self._store.end_group(self._key, value)
+
+    def forget(self) -> None:
+        """The queue is gone."""
+        if self._key in self._store.marks:
+            self._store.forget(self._key)
+
+
+def _encoded(change: LevelChange) -> bytes:
+    level, end, ttl_ms = change
+    return level.to_bytes(1, "big") + end.to_bytes(8, "big") + ttl_ms.to_bytes(8, "big", signed=True)
+
+
+def _decoded(octets: bytes) -> LevelChange:
+    ttl_ms = int.from_bytes(octets[9:], "big", signed=True)
+    return octets[0], int.from_bytes(octets[1:9], "big"), ttl_ms
