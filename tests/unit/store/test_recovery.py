@@ -7,6 +7,7 @@ import pytest
 from google_crc32c import value
 from tests.sim.disk import SimulatedDisk
 from tests.sim.recovered import messages_in
+from tests.sim.segments import make_small
 
 from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX
 from warren.model.confirmation import Confirmation
@@ -18,6 +19,7 @@ from warren.store.segment import HEAD_SIZE, SUFFIX, NewerFormatError, SegmentErr
 from warren.wire.properties import BasicProperties
 
 FIRST = "00000001.segment"
+SMALL = 65_536
 
 
 class Port(StorePort):
@@ -452,6 +454,12 @@ def test_closing_writes_what_is_pending_first() -> None:
     assert bodies(opened(there)) == [b"x"]
 
 
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of which many are made in a moment."""
+    make_small(monkeypatch, SMALL)
+
+
 def batch(there: SimulatedDisk, count: int, queue: int = 1, size: int = 100) -> None:
     """So many messages in one batch, which was synced."""
     store = opened(there).store
@@ -465,6 +473,7 @@ def place(there: SimulatedDisk, name: str, body: bytes) -> int:
     return there.files[name].current.find(body)
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("number", range(10))
 @pytest.mark.parametrize("before", [0, 4, 37, 50])
 def test_one_damaged_record_of_a_batch_costs_itself_and_is_named(number: int, before: int) -> None:
@@ -481,6 +490,7 @@ def test_one_damaged_record_of_a_batch_costs_itself_and_is_named(number: int, be
     assert [str(error) for error in opened(there).damage] == [str(damage)]
 
 
+@pytest.mark.usefixtures("small")
 def test_what_was_written_behind_the_end_that_was_synced_may_be_torn_anywhere() -> None:
     there = disk()
     store = opened(there).store
@@ -497,6 +507,7 @@ def test_what_was_written_behind_the_end_that_was_synced_may_be_torn_anywhere() 
     assert (bodies(recovered), recovered.damage) == ([b"kept", b"torn1"], [])
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("is_zeroed", [True, False])
 @pytest.mark.parametrize("left", [0, 10, 24, 33, 200, 700, 1_500])
 def test_what_is_cut_off_is_named_with_its_messages_and_queues(left: int, is_zeroed: bool) -> None:
@@ -518,6 +529,7 @@ def test_what_is_cut_off_is_named_with_its_messages_and_queues(left: int, is_zer
     assert bodies(opened(there), 2)[-1] == b"later"
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_segment_that_is_gone_is_named_with_its_messages(number: int) -> None:
     there = disk()
@@ -534,6 +546,7 @@ def test_a_segment_that_is_gone_is_named_with_its_messages(number: int) -> None:
     assert [str(error) for error in opened(there).damage] == [str(damage)]
 
 
+@pytest.mark.usefixtures("small")
 def test_a_sealed_segment_that_ends_early_is_named() -> None:
     there = disk()
     batch(there, 10)
@@ -544,6 +557,7 @@ def test_a_sealed_segment_that_ends_early_is_named() -> None:
     assert damage.messages == 10 - len(bodies(recovered)) == 6
 
 
+@pytest.mark.usefixtures("small")
 def test_starts_that_are_followed_by_nothing_make_no_more_files() -> None:
     there = disk()
     batch(there, 3)
@@ -556,6 +570,7 @@ def test_starts_that_are_followed_by_nothing_make_no_more_files() -> None:
     assert len(there.names()) == before
 
 
+@pytest.mark.usefixtures("small")
 def test_what_is_dead_at_the_start_is_let_go_though_nothing_comes() -> None:
     there = disk()
     batch(there, 3)
@@ -574,4 +589,4 @@ def test_what_is_dead_at_the_start_is_let_go_though_nothing_comes() -> None:
             there.advance()
         there.die()
     assert (recovered.damage, bodies(recovered)) == ([], [])
-    assert sum(there.names().values()) < 4 * SEGMENT_SIZE
+    assert sum(there.names().values()) < 4 * SMALL

@@ -16,6 +16,7 @@ from warren.limits import (
     STREAM_SEGMENT_SIZE,
 )
 from warren.model.message import Message
+from warren.store.catalog import Catalog, Entry
 from warren.store.disk import Create, Delete, Disk, Step, Sync, SyncDirectory, Write
 from warren.store.segment import SegmentError
 from warren.store.streams.cache import ChunkCache
@@ -51,6 +52,8 @@ class StreamFiles:
     random_octets: Callable[[int], bytes]
     # Told of what cannot be read; everything else can.
     report: Callable[[OSError | SegmentError], None]
+    # What knows how far each stream was synced, once they are open.
+    catalog: Catalog | None = None
     cache: ChunkCache = field(default_factory=ChunkCache)
     sieves: Sieves = field(default_factory=Sieves)
 
@@ -61,6 +64,7 @@ class StreamLog:
     __slots__ = (
         "_builders",
         "_cache",
+        "_catalog",
         "_disk",
         "_flying",
         "_last",
@@ -90,6 +94,7 @@ class StreamLog:
         self.segments = segments
         self.retention = Retention()
         self._disk = files.disk
+        self._catalog = files.catalog
         self._random_octets = files.random_octets
         self._report = files.report
         # The offset of the next message, and the one before which all can be read.
@@ -251,6 +256,8 @@ class StreamLog:
                 self._last = chunk.first
         if flying:
             self.committed = self.segments[-1].end
+            if self._catalog is not None:
+                self._catalog.note(self.number, Entry(self.first, self.committed))
             self.listener()
 
     def read(self, offset: int, begin: int = -1) -> Chunk | None:
@@ -314,19 +321,27 @@ class StreamLog:
         """Give up the eldest segments, as far as `retention` wants it; the next batch deletes them."""
         kept = self.retention
         octets = self.octets
+        unwanted: list[StreamSegment] = []
         while len(self.segments) > 1:
             eldest = self.segments[0]
             is_too_much = kept.octets_max is not None and octets - eldest.size >= kept.octets_max
             is_too_old = kept.age_ms_max is not None and eldest.last_time + kept.age_ms_max < now
             if not eldest.is_sealed or not (is_too_much or is_too_old):
-                return
+                break
             octets -= eldest.size
-            self._give_up(self.segments.pop(0))
+            unwanted.append(self.segments.pop(0))
+        if unwanted and self._catalog is not None:
+            # Before the files go, nobody expects them.
+            self._steps += self._catalog.put(self.number, Entry(self.first, self.committed))
+        for segment in unwanted:
+            self._give_up(segment)
 
     def give_up(self) -> None:
         """The stream is gone: the next batch deletes all of it."""
         self._builders = []
         self._pending = Tracking()
+        if self._catalog is not None:
+            self._steps += self._catalog.remove([self.number])
         for segment in self.segments:
             self._give_up(segment)
         self.segments = []
@@ -406,8 +421,23 @@ class StreamLog:
             if wanted is None:
                 wanted = chunk
         if wanted is None:
-            self._report(SegmentError(segment.name, 0, f"the message at offset {offset} is damaged"))
+            self._report(self._damage_at(segment, offset))
         return wanted
+
+    def _damage_at(self, segment: StreamSegment, offset: int) -> SegmentError:
+        """What is lost where `segment` is damaged at `offset`: all of a chunk, as it has one checksum."""
+        first, place = offset, segment.place_before(offset)
+        end = self._behind_damage(offset)
+        for found in self._chunks(segment, place):
+            if found.head.first > offset:
+                break
+            # The damaged chunk itself, or the last before it.
+            is_it = found.head.end > offset
+            first, place = (
+                (found.head.first, found.place) if is_it else (found.head.end, found.place + found.size)
+            )
+        text = f"the messages from offset {first} to {end - 1} are damaged"
+        return SegmentError(segment.name, place, text, end - first, (self.number,))
 
     def _behind_damage(self, offset: int) -> int:
         """The first offset behind the damaged chunk that `offset` was in."""

@@ -8,8 +8,9 @@ Nor does anybody know whether the last batch was synced when a process was kille
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from warren.store.catalog import Catalog, Entry
 from warren.store.disk import Delete, Disk, Step, Sync, SyncDirectory, Write
 from warren.store.message_store import StorePort
 from warren.store.segment import NewerFormatError, SegmentError
@@ -21,11 +22,14 @@ from warren.store.streams.segment import (
     SUFFIX,
     StreamSegment,
     open_segment,
+    segment_name,
     stream_of,
 )
 from warren.store.streams.store import StreamStore
 from warren.store.streams.tracking import END_SIZE, Tracking, entries_size, is_whole_tail
 
+# The file that knows how far each stream goes; older versions take it for one of a stream that there is not.
+CATALOG = "00000000-00000000000000000000.catalog"
 _ZEROS = bytes(1 << 20)
 # A message has this much at least in a chunk: so many there may have been in a file that cannot be read.
 _MESSAGE_SIZE_MIN = 4
@@ -46,29 +50,42 @@ def open_streams(files: StreamFiles, port: StorePort, has_stream: Callable[[int]
     """
     disk = files.disk
     sizes = disk.names()
+    catalog = Catalog(disk, CATALOG)
+    files = replace(files, catalog=catalog)
     by_stream: dict[int, list[str]] = {}
     gone: list[Step] = []
     for name in sorted(sizes):
+        if name == CATALOG:
+            continue
         number, _ = stream_of(name.partition(".")[0])
         if not has_stream(number):
             gone.append(Delete(name))
         elif name.endswith(SUFFIX):
             by_stream.setdefault(number, []).append(name)
-    if gone:
-        disk.perform([*gone, SyncDirectory()])
-    damage: list[SegmentError] = []
+    unexpected = catalog.remove([number for number in catalog.entries if not has_stream(number)])
+    if gone or unexpected:
+        disk.perform([*unexpected, *gone, SyncDirectory()])
+    damage: list[SegmentError] = [*catalog.damage]
+    by_stream |= {number: [] for number in catalog.entries if has_stream(number) and number not in by_stream}
     logs: dict[int, StreamLog] = {}
     unsynced: list[Step] = []
+    complete: list[StreamLog] = []
     for number, names in by_stream.items():
-        opening = _Opening(disk, sizes, damage)
+        entry = catalog.entries.get(number, Entry())
+        opening = _Opening(disk, sizes, damage, entry)
         for name in names:
             opening.take(name, is_last=name == names[-1])
+        opening.compare(number)
         log = StreamLog(number, files, opening.segments, opening.tracking())
         log.skip_to(opening.next)
         logs[number] = log
+        if opening.segments and opening.is_complete:
+            complete.append(log)
         unsynced += map(Sync, opening.unsynced)
     if unsynced:
         disk.perform([*unsynced, SyncDirectory()])
+    for log in complete:
+        catalog.note(log.number, Entry(log.first, log.committed))
     return OpenStreams(store=StreamStore(files, port, logs), damage=damage)
 
 
@@ -85,7 +102,12 @@ class _Tail:
 class _Opening:
     """One stream, file by file."""
 
-    def __init__(self, disk: Disk, sizes: Mapping[str, int], damage: list[SegmentError]) -> None:
+    def __init__(
+        self, disk: Disk, sizes: Mapping[str, int], damage: list[SegmentError], known: Entry
+    ) -> None:
+        self._known = known
+        # False if something is missing that the catalog knows: then that stays as it was known.
+        self.is_complete = True
         self._disk = disk
         self._sizes = sizes
         self._damage = damage
@@ -105,7 +127,7 @@ class _Opening:
         except NewerFormatError:
             raise
         except SegmentError as error:
-            if size <= HEAD_SIZE:
+            if size <= HEAD_SIZE and stream_of(name)[1] >= self._known.end:
                 # It was made, and never begun.
                 self._disk.perform([Delete(name), SyncDirectory()])
             else:
@@ -114,18 +136,47 @@ class _Opening:
             return
         if self.segments and segment.first != self.segments[-1].end:
             before = self.segments[-1]
-            self._damage.append(
-                SegmentError(before.name, before.size, f"{segment.first - before.end} messages are missing")
-            )
+            self._lose(stream_of(name)[0], before.end, segment.first, before.name, before.size)
         index_size = self._sizes.get(segment.index_name, 0)
         if index_size and segment.take_index(self._disk.read(segment.index_name, 0, index_size)):
             segment.is_sealed = True
+            if size < segment.size:
+                self._lose(stream_of(name)[0], self._end_within(segment, size), segment.end, name, size)
         else:
             self._scan(segment, size, is_last=is_last)
             if not is_last and not segment.is_sealed:
                 self._disk.perform([*segment.seal(), SyncDirectory()])
         self.segments.append(segment)
         self.next = max(self.next, segment.end)
+
+    def compare(self, number: int) -> None:
+        """Name what the stream `number` had, as the catalog knows, and what is not among its files."""
+        known = self._known
+        first = self.segments[0].first if self.segments else known.end
+        if known.begin < first:
+            name = segment_name(number, known.begin)
+            self._lose(number, known.begin, first, name, 0)
+        if self.segments and self.segments[-1].end < known.end:
+            last = self.segments[-1]
+            # What is left of it is looked at by whoever repairs it, and not written over.
+            last.is_sealed = True
+            self._lose(number, last.end, known.end, last.name, last.size)
+        self.next = max(self.next, known.end)
+
+    def _lose(self, number: int, first: int, end: int, name: str, place: int) -> None:
+        """The messages of the stream `number` from offset `first` to `end` are lost, at `place` of `name`."""
+        self.is_complete = False
+        text = f"the messages from offset {first} to {end - 1} are lost"
+        self._damage.append(SegmentError(name, place, text, end - first, (number,)))
+
+    def _end_within(self, segment: StreamSegment, size: int) -> int:
+        """The offset behind the last message of `segment` that is within the first `size` octets."""
+        whole = [
+            chunk.head.end
+            for chunk in chunks(self._disk.read, segment, HEAD_SIZE, size)
+            if chunk.place + chunk.size <= size
+        ]
+        return max(whole, default=segment.first)
 
     def tracking(self) -> Tracking:
         """What is known of producers and consumers: what the last file begins with, and changes."""
@@ -171,16 +222,24 @@ class _Opening:
         good: list[FoundChunk] = []
         for number, chunk in enumerate(found):
             if chunk.place != segment.size or chunk.head.first != segment.end:
-                if number > synced:
+                if number > synced and chunk.head.first > self._known.end:
                     break
-                self._damage.append(SegmentError(segment.name, segment.size, "a chunk is damaged"))
+                number_of_it, _ = stream_of(segment.name)
+                self._lose(number_of_it, segment.end, chunk.head.first, segment.name, segment.size)
                 segment.is_sealed = True
             if number >= synced and not self._is_whole(segment, chunk):
-                break
+                if chunk.head.end > self._known.end:
+                    break
+                # It was synced, and is damaged; its place is kept, and nothing is written behind it.
+                number_of_it, _ = stream_of(segment.name)
+                self._lose(number_of_it, chunk.head.first, chunk.head.end, segment.name, chunk.place)
+                segment.is_sealed = True
             segment.note(chunk.head, chunk.place, chunk.size)
             good.append(chunk)
         self._take_tails(segment, good)
         if is_last:
+            # What stands behind the end that was lost is left as it is.
+            segment.is_sealed = segment.is_sealed or segment.end < self._known.end
             self._clear(segment, size)
 
     def _is_whole(self, segment: StreamSegment, chunk: FoundChunk) -> bool:

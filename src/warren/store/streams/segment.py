@@ -82,11 +82,13 @@ class StreamSegment:
 
     def place_before(self, offset: int) -> int:
         """Where to begin to read to find the chunk with `offset`, which is in this segment."""
-        return self._places[bisect_right(self._offsets, offset) - 1]
+        place = bisect_right(self._offsets, offset) - 1
+        return self._places[place] if place >= 0 else HEAD_SIZE
 
     def place_at(self, time: int) -> int:
         """Where to begin to read to find the first chunk of `time` or later."""
-        return self._places[max(bisect_right(self._times, time - 1) - 1, 0)]
+        place = bisect_right(self._times, time - 1) - 1
+        return self._places[place] if place >= 0 else HEAD_SIZE
 
     def offset_behind(self, offset: int) -> int:
         """The first offset behind `offset` that the index knows; the end if there is none."""

@@ -183,7 +183,7 @@ def test_a_damaged_chunk_is_told_and_the_rest_is_read() -> None:
     stream = Stream()
     found = _hurt(stream, lambda disk, segment: disk.flip_bit(segment.name, 200))
     assert len(found) == 11
-    assert "is damaged" in str(stream.reported[0])
+    assert "the messages from offset 2 to 2 are damaged" in str(stream.reported[0])
 
 
 def test_a_file_that_cannot_be_read_is_told_and_the_rest_is_read() -> None:

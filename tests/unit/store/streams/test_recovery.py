@@ -11,7 +11,7 @@ from warren.model.message import Message, encode_address
 from warren.store.message_store import StorePort
 from warren.store.segment import NewerFormatError
 from warren.store.streams.log import Retention, StreamFiles, StreamLog
-from warren.store.streams.recovery import OpenStreams, open_streams
+from warren.store.streams.recovery import CATALOG, OpenStreams, open_streams
 from warren.store.streams.segment import HEAD_SIZE, segment_name
 
 NUMBER = 3
@@ -126,7 +126,7 @@ def test_a_file_that_was_made_and_never_begun_is_no_damage(disk: SimulatedDisk) 
 def test_files_of_streams_that_are_gone_are_deleted(disk: SimulatedDisk) -> None:
     filled(disk)
     assert not opened(disk, number=99).store.logs
-    assert not disk.names()
+    assert set(disk.names()) == {CATALOG}
 
 
 def test_a_newer_format_is_refused(disk: SimulatedDisk) -> None:
@@ -138,3 +138,95 @@ def test_a_newer_format_is_refused(disk: SimulatedDisk) -> None:
     disk.files[name].current[:HEAD_SIZE] = head
     with pytest.raises(NewerFormatError, match="format 2 is newer"):
         opened(disk)
+
+
+def known(disk: SimulatedDisk, count: int = 12, *, segment_size: int = 1_000) -> StreamLog:
+    """A stream of so many messages, of which the catalog knows."""
+    log = opened(disk).store.log(NUMBER)
+    log.retention = Retention(segment_size=segment_size)
+    for n in range(count):
+        append(disk, log, bytes((n,)) * 300)
+    return log
+
+
+def lost_of(found: OpenStreams) -> list[int | None]:
+    return [error.messages for error in found.damage]
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_a_file_that_is_gone_is_named_with_its_messages(disk: SimulatedDisk, place: int) -> None:
+    log = known(disk)
+    assert len(log.segments) == 6
+    del disk.files[log.segments[place].name]
+    found = opened(disk)
+    left = found.store.log(NUMBER)
+    assert lost_of(found) == [12 - len(bodies(left))] == [2]
+    assert found.damage[0].queues == (NUMBER,)
+    assert left.next == 12
+    assert list(map(str, opened(disk).damage)) == list(map(str, found.damage))
+    append(disk, left, b"later")
+    assert bodies(opened(disk).store.log(NUMBER))[-1] == b"later"
+
+
+def test_a_stream_without_any_file_is_named(disk: SimulatedDisk) -> None:
+    known(disk)
+    for name in list(disk.files):
+        if name != CATALOG:
+            del disk.files[name]
+    found = opened(disk)
+    assert lost_of(found) == [12]
+    assert found.store.log(NUMBER).next == 12
+
+
+@pytest.mark.parametrize("place", [0, 2, 5])
+@pytest.mark.parametrize("left", [0, 20, HEAD_SIZE, 100, 400, 500])
+def test_what_is_cut_off_a_file_is_named_with_its_offsets(disk: SimulatedDisk, place: int, left: int) -> None:
+    log = known(disk)
+    name = log.segments[place].name
+    del disk.files[name].current[left:]
+    found = opened(disk)
+    assert sum(messages or 0 for messages in lost_of(found)) == 12 - len(bodies(found.store.log(NUMBER)))
+    assert any("from offset" in str(error) for error in found.damage)
+    assert name in disk.files
+
+
+def test_a_damaged_last_chunk_that_was_synced_is_named_and_not_zeroed(disk: SimulatedDisk) -> None:
+    log = known(disk, 3, segment_size=100_000)
+    segment = log.segments[-1]
+    disk.flip_bit(segment.name, segment.size - 100)
+    before = bytes(disk.files[segment.name].current)
+    found = opened(disk)
+    assert [str(error).partition(": ")[2] for error in found.damage] == [
+        "the messages from offset 2 to 2 are lost"
+    ]
+    assert disk.files[segment.name].current == before
+    left = found.store.log(NUMBER)
+    append(disk, left, b"later")
+    assert [body[:5] for body in bodies(left)] == [bytes(5), b"\1" * 5, b"later"]
+
+
+def test_what_retention_has_given_up_is_no_loss(disk: SimulatedDisk) -> None:
+    log = known(disk)
+    log.retention = Retention(octets_max=2_000, segment_size=1_000)
+    log.trim(0)
+    disk.perform(log.take_batch())
+    disk.lose_power()
+    found = opened(disk)
+    assert (found.damage, found.store.log(NUMBER).first > 0) == ([], True)
+
+
+def test_a_damaged_chunk_is_told_with_all_of_its_messages(disk: SimulatedDisk) -> None:
+    log = opened(disk).store.log(NUMBER)
+    for _ in range(3):
+        for n in range(50):
+            log.append(Message(encode_address("", "s"), b"\0\0", bytes((n,)) * 30 + b"\xce", 1_000))
+        disk.perform(log.take_batch())
+        log.written()
+    disk.flip_bit(log.segments[0].name, log.segments[0].size // 2)
+    told: list[str] = []
+    files = StreamFiles(
+        disk=disk, random_octets=random.Random(2).randbytes, report=lambda error: told.append(str(error))
+    )
+    log = open_streams(files, StorePort(), lambda number: number == NUMBER).store.log(NUMBER)
+    assert len(bodies(log)) == 100
+    assert [text.partition(": ")[2] for text in told] == ["the messages from offset 50 to 99 are damaged"]
