@@ -4,7 +4,8 @@ import select
 import socket
 import ssl
 import time
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from typing import Any, Self, TypeVar
 
 from pyspark_warren.deliveries import DeliveryReader
 from pyspark_warren.options import Broker, Tls
@@ -21,16 +22,23 @@ from warren.wire.methods import (
     decode_method,
 )
 
+T = TypeVar("T")
 CHANNEL = 1
 RECEIVE_BYTES = 1_048_576
 PRODUCT = "pyspark_warren"
 # A login that fails is told apart from a broker that is gone; a consumer hears that its queue is gone.
 CAPABILITIES = ("authentication_failure_close", "consumer_cancel_notify", "publisher_confirms")
+# Of a connection that broke, and of one that a broker closes because it is being stopped (0-9-1, 320).
+_AWAY = (0, 320)
 WAIT_S = 0.2
 WAIT_S_MAX = 5.0
 # A broker that is gone without a word is missed after a minute of silence; left alone, Linux asks after two
 # hours.
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+
+
+class Unreachable(BrokerRefused):
+    """There is no connection, after all patience."""
 
 
 def connect(broker: Broker) -> Link:
@@ -41,20 +49,50 @@ def connect(broker: Broker) -> Link:
         answer_s_max=broker.timeout_ms / 1000,
         context=tls_context(broker.tls) if broker.target.is_tls else None,
     )
-    wait = WAIT_S
-    for left in range(broker.retries, -1, -1):
+    for wait_s in waits(broker):
         try:
             link = Link(broker.target, manner)
             _keep_alive(link.socket)
             return link
         except (OSError, BrokerRefused) as error:
-            is_away = not isinstance(error, ssl.SSLCertVerificationError) and not getattr(error, "code", 0)
-            if not (is_away and left):
+            if wait_s is None or not is_away(error):
                 host = f"{broker.target.host}:{broker.target.port}"
-                raise BrokerRefused(f"no connection to {host}: {error}{_hint(error)}") from error
-        time.sleep(wait)
-        wait = min(2 * wait, WAIT_S_MAX)
+                raise Unreachable(f"no connection to {host}: {error}{_hint(error)}") from error
+        time.sleep(wait_s)
     raise AssertionError
+
+
+def waits(broker: Broker) -> Iterator[float | None]:
+    """How long to wait before each further attempt at a broker that is away; None behind the last.
+
+    Attempts that take long by themselves, as at a host that does not answer, are fewer than the options say.
+    """
+    wait_s, planned_s, begun = WAIT_S, broker.timeout_ms / 1000, time.monotonic()
+    planned_s += sum(min(WAIT_S * 2**number, WAIT_S_MAX) for number in range(broker.retries))
+    for _ in range(broker.retries):
+        if time.monotonic() - begun > planned_s:
+            break
+        yield wait_s
+        wait_s = min(2 * wait_s, WAIT_S_MAX)
+    yield None
+
+
+def patiently(broker: Broker, ask: Callable[[], T]) -> T:
+    """What `ask` answers; asked again while the broker is away."""
+    for wait_s in waits(broker):
+        try:
+            return ask()
+        except (OSError, BrokerRefused) as error:
+            if wait_s is None or not is_away(error):
+                raise
+        time.sleep(wait_s)
+    raise AssertionError
+
+
+def is_away(error: Exception) -> bool:
+    """Whether the same may be answered when the broker is back: it is gone, or is being stopped."""
+    is_final = isinstance(error, ssl.SSLCertVerificationError | Unreachable)
+    return not is_final and getattr(error, "code", 0) in _AWAY
 
 
 def _keep_alive(endpoint: socket.socket) -> None:

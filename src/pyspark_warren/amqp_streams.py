@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark_warren.amqp import CHANNEL, Subscription, connect
+from pyspark_warren.amqp import CHANNEL, Subscription, connect, is_away, patiently
 from pyspark_warren.options import Broker
 from pyspark_warren.streams import Bounds, Range, gone
 from warren.client.link import BrokerRefused
@@ -40,6 +40,9 @@ class AmqpStreams:
 
     def bounds(self, queue: str, expected: int = 0) -> Bounds:
         """What it holds; the epoch is not known. If it is less than expected, it looks again, patiently."""
+        return patiently(self._broker, lambda: self._bounds(queue, expected))
+
+    def _bounds(self, queue: str, expected: int) -> Bounds:
         if not self._has_messages(queue) and self._first_seen(queue, "first", IDLE_S) is None:
             return Bounds(epoch="", first=0, committed=0)
         first = self._first_seen(queue, "first", self._patience_s)
@@ -50,7 +53,8 @@ class AmqpStreams:
 
     def offset_at(self, queue: str, milliseconds: int) -> int:
         """The beginning of the chunk in which the time is, which may hold some messages from before it."""
-        first = self._first_seen(queue, Timestamp(milliseconds // 1000), LOOKING_S_MAX)
+        time_asked = Timestamp(milliseconds // 1000)
+        first = patiently(self._broker, lambda: self._first_seen(queue, time_asked, LOOKING_S_MAX))
         return self.bounds(queue).committed if first is None else first
 
     def read(self, wanted: Range, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
@@ -62,9 +66,9 @@ class AmqpStreams:
                     at, attempts = reached, 0
                     if batch.num_rows:
                         yield batch
-            except BrokerRefused as error:
+            except (OSError, BrokerRefused) as error:
                 attempts += 1
-                if error.code or attempts > self._broker.retries:
+                if not is_away(error) or attempts > self._broker.retries:
                     raise
 
     def _read_from(

@@ -68,13 +68,10 @@ def chosen_transport(broker: Broker) -> str:
     """arrow for Warren, amqp for any other broker, unless one is asked for."""
     if broker.transport != "auto":
         return broker.transport
-    link = connect(broker)
-    is_warren = "warren" in link.server_properties
-    link.close()
-    if not is_warren:
+    if "warren" not in server(broker):
         return "amqp"
     try:
-        Management(replace(broker, retries=0)).get(path("vhosts", broker.target.vhost))
+        Management(replace(broker, retries=0)).get(path("whoami"))
     except HttpRefused as refused:
         if refused.status in (0, -1):
             raise ValueError(
@@ -87,6 +84,13 @@ def chosen_transport(broker: Broker) -> str:
                 "'management', or go by AMQP alone with transport=amqp"
             ) from None
     return "arrow"
+
+
+def server(broker: Broker) -> dict[str, object]:
+    """What a broker says of itself."""
+    link = connect(broker)
+    link.close()
+    return link.server_properties
 
 
 def _check(mode: str, transport: str, *, is_streaming: bool) -> None:

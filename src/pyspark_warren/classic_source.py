@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark_warren.amqp import CHANNEL, Subscription, connect
+from pyspark_warren.amqp import CHANNEL, Subscription, connect, is_away, patiently
 from pyspark_warren.choosing import Choice
 from pyspark_warren.offsets import VERSION, check_version
 from pyspark_warren.options import ReadOptions
@@ -134,7 +134,8 @@ class ClassicSource:
             # messages of this run are those that come first, and no more than there were.
             self._left = self._share
         if self._inbox is None:
-            self._inbox = Inbox(self._options, self._queue, self._columns)
+            opened = partial(Inbox, self._options, self._queue, self._columns)
+            self._inbox = patiently(self._options.broker, opened)
         return self._inbox
 
 
@@ -165,7 +166,7 @@ class Inbox:
                 # What comes is mostly the first of more; a batch of ten messages costs as much as one of all.
                 self._changed.wait_for(partial(self._has_all, count), max(LINGER_S, wait_s - POLL_S))
             self._convert()
-            if not self._waiting and self._error is not None and self._error.code:
+            if not self._waiting and self._error is not None and not is_away(self._error):
                 raise self._error
             taken, tag = [], 0
             left = octets_max or 2**63
@@ -223,6 +224,10 @@ class Inbox:
 
 def ready_count(options: ReadOptions, name: str) -> int:
     """How many messages wait in a queue."""
+    return patiently(options.broker, lambda: _ready_count(options, name))
+
+
+def _ready_count(options: ReadOptions, name: str) -> int:
     link = connect(options.broker)
     try:
         link.open_channel(CHANNEL)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from pyspark_warren.amqp import WAIT_S, WAIT_S_MAX, tls_context
+from pyspark_warren.amqp import tls_context, waits
 from pyspark_warren.options import Broker
 
 # As RabbitMQ's ports stand to each other: 5672 and 15672, 5671 and 15671.
@@ -54,7 +54,7 @@ class Management:
         token = base64.b64encode(f"{user}:{password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {token}"}
         self._patience_s = max(broker.timeout_ms / 1000, patience_s_min)
-        self._retries = broker.retries
+        self.broker = broker
         self.place = f"{parts.scheme}://{self._host}:{self._port}"
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
@@ -86,15 +86,13 @@ class Management:
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> http.client.HTTPResponse:
         """One question, again while the broker is away, as often as the options say."""
-        wait = WAIT_S
-        for left in range(self._retries, -1, -1):
+        for wait_s in waits(self.broker):
             try:
                 return self._ask_once(method, path, body, headers)
             except HttpRefused as refused:
-                if not left or not refused.is_away:
+                if wait_s is None or not refused.is_away:
                     raise
-            time.sleep(wait)
-            wait = min(2 * wait, WAIT_S_MAX)
+            time.sleep(wait_s)
         raise AssertionError
 
     def _ask_once(

@@ -19,15 +19,17 @@ from pyspark_warren.http import HttpRefused, Management, path
 from pyspark_warren.offsets import VERSION, check_version
 from pyspark_warren.options import ReadOptions
 from pyspark_warren.partitions import LeasePart, Part, split
-from pyspark_warren.streams import DataLoss
+from pyspark_warren.streams import DataLoss, given_back
 
 # What the broker gives at once.
 MESSAGES_MAX = 100_000
 OCTETS_MAX = 134_217_728
 # A lease is renewed several times before it ends.
 RENEWALS = 3
-_EXPIRED = 410
 _UNKNOWN = 404
+# The lease expired, or somebody has given its messages back.
+_GIVEN_BACK = (409, 410)
+_ENDED = ("expired", "requeued")
 
 
 class LeaseSource:
@@ -57,15 +59,12 @@ class LeaseSource:
         )
         if not count:
             return dict(start)
-        given = self._management.post(
-            path("warren", "queues", self._vhost, self._queue, "leases"),
-            {
-                "key": f"{key}:{lease}",
-                "messages": count,
-                "octets": min(octets_max or OCTETS_MAX, OCTETS_MAX),
-                "ttl": self._options.lease_s,
-            },
-        )
+        given = self._asked(f"{key}:{lease}", count, octets_max)
+        while given.get("state") in _ENDED:
+            # It was given before a crash, and has ended since.
+            if self._options.is_loss_fatal:
+                raise given_back(self._queue)
+            given = self._asked(f"{key}:{given['lease']}", count, octets_max)
         if not given["messages"]:
             self._left = None if self._left is None else 0
             return dict(start)
@@ -79,6 +78,19 @@ class LeaseSource:
         self._hold(given["lease"])
         return _written(key, given["lease"], given["messages"])
 
+    def _asked(self, key: str, count: int, octets_max: int | None) -> dict[str, Any]:
+        """The lease that goes by `key`, a new one if there is none."""
+        given: dict[str, Any] = self._management.post(
+            path("warren", "queues", self._vhost, self._queue, "leases"),
+            {
+                "key": key,
+                "messages": count,
+                "octets": min(octets_max or OCTETS_MAX, OCTETS_MAX),
+                "ttl": self._options.lease_s,
+            },
+        )
+        return given
+
     def commit(self, end: Mapping[str, Any]) -> None:
         """Settle the lease that ends there."""
         _, lease, _ = _read(end)
@@ -88,8 +100,11 @@ class LeaseSource:
         try:
             self._management.post(path("warren", "leases", lease, "settle"), {})
         except HttpRefused as refused:
+            if refused.status in _GIVEN_BACK:
+                if self._options.is_loss_fatal:
+                    raise given_back(self._queue) from None
             # The broker forgets leases that were settled long ago.
-            if refused.status != _UNKNOWN and (refused.status != _EXPIRED or self._options.is_loss_fatal):
+            elif refused.status != _UNKNOWN:
                 raise
         self._settled = lease
 
@@ -109,7 +124,10 @@ class LeaseSource:
             return []
         if self._renewing is None:
             self._hold(lease)
-        return [LeasePart(lease, low, high) for low, high in split(0, count, self._options.partitions_min)]
+        return [
+            LeasePart(lease, low, high, self._queue)
+            for low, high in split(0, count, self._options.partitions_min)
+        ]
 
     def stop(self) -> None:
         """Renew it no more: whoever goes on has for as long as a lease lasts."""

@@ -15,6 +15,8 @@ from warren.client.uri import DEFAULT_URI, Target, parse_uri
 MODES = ("auto", "stream", "lease", "classic", "browse")
 TRANSPORTS = ("auto", "arrow", "amqp")
 TRANSACTIONS = ("auto", "staged", "dedupe", "none")
+# With the waits between them, a minute: a broker with much on its disk takes as long to start again.
+RETRIES = 16
 EARLIEST = "earliest"
 LATEST = "latest"
 # What a consumer may hold unacknowledged; a field of 16 bits.
@@ -156,7 +158,7 @@ def _broker(options: "_Options") -> Broker:
             key_file=options.text("tls.keyFile"),
             is_verified=options.flag("tls.verify", default=True),
         ),
-        retries=5 if retries is None else retries,
+        retries=RETRIES if retries is None else retries,
         timeout_ms=options.count("timeoutMs") or 60_000,
     )
 
@@ -224,10 +226,15 @@ class _Options:
         self._given = {name.lower(): value for name, value in given.items()}
         self._known = known
         lowered = {name.lower(): name for name in known}
-        for name in self._given.keys() - lowered.keys():
-            # Spark and other tools add options of their own; what looks like one of ours is a slip.
-            if close := difflib.get_close_matches(name, lowered, 1, 0.8):
-                raise ValueError(f"there is no option {name!r}; did you mean {lowered[close[0]]!r}?")
+        # Options are often shared between a reader and a writer: those of the other one are not unknown.
+        for name in sorted(
+            self._given.keys() - {one.lower() for one in _BROKER | _READ | _WRITE} - _OF_SPARK
+        ):
+            close = difflib.get_close_matches(name, lowered, 1, 0.6)
+            hint = (
+                f"did you mean {lowered[close[0]]!r}?" if close else f"there are {', '.join(sorted(known))}"
+            )
+            raise ValueError(f"there is no option {name!r}; {hint}")
 
     def text(self, name: str) -> str | None:
         """As it was given; None if it was not."""
@@ -267,6 +274,8 @@ class _Options:
             raise ValueError(f"{name!r} is {self._known[name]}: {error}") from None
 
 
+# What Spark hands to every source and sink beside the options that are theirs, in lower case.
+_OF_SPARK = frozenset(("checkpointlocation", "outputmode", "queryname"))
 _BROKER = {
     "uri": "an AMQP URI, such as amqp://user:password@host:5672/%2f",
     "vhost": "the name of a virtual host",

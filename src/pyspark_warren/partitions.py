@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_warren.amqp_streams import AmqpStreams
-from pyspark_warren.http import Management, path
+from pyspark_warren.http import HttpRefused, Management, path
 from pyspark_warren.options import ReadOptions
-from pyspark_warren.streams import ANY, Addressed, Range, Streams
+from pyspark_warren.streams import ANY, Addressed, Range, Streams, given_back
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# A lease that has ended, or of which the broker does not know any more.
+_ENDED = (404, 410)
 
 
 class Part(InputPartition):
@@ -57,19 +61,26 @@ class LeasePart(Part):
     lease: str
     start: int
     end: int
+    queue: str
 
     def read(self, options: ReadOptions, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
-        """The messages."""
+        """The messages; none if they are back in the queue, and that is not fatal."""
         from pyspark_warren.arrow import resumed
 
-        yield from resumed(
-            Management(options.broker),
-            path("warren", "leases", self.lease, "rows"),
-            {"end": self.end},
-            places=(self.start, self.end),
-            columns=columns,
-            retries=options.broker.retries,
-        )
+        try:
+            yield from resumed(
+                Management(options.broker),
+                path("warren", "leases", self.lease, "rows"),
+                {"end": self.end},
+                places=(self.start, self.end),
+                columns=columns,
+                retries=options.broker.retries,
+            )
+        except HttpRefused as refused:
+            if refused.status not in _ENDED:
+                raise
+            if options.is_loss_fatal:
+                raise given_back(self.queue) from None
 
 
 @dataclass(frozen=True)

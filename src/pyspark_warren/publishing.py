@@ -14,10 +14,16 @@ from warren.wire.methods import ConfirmSelect, ConfirmSelectOk
 # Publishes that may wait for their confirms: more than a broker's sync of its disk takes in.
 WINDOW = 20_000
 WRITE_BYTES = 262_144
+# 0-9-1, 320: the broker is being stopped, and mostly started again.
+_STOPPING = "the broker answered 320"
 
 
 class Unpublished(Exception):
     """The broker has returned or refused a message, or gone away: the batch must be published again."""
+
+
+class BrokerAway(Unpublished):
+    """The connection broke: what was not confirmed may be published again over another one."""
 
 
 class Publisher:
@@ -78,7 +84,7 @@ class Publisher:
                 continue
             except OSError as error:
                 self._receive()
-                raise Unpublished(f"the broker went away: {error}") from error
+                raise BrokerAway(f"the broker went away: {error}") from error
             rest = rest[sent:]
             self._progress = time.monotonic()
 
@@ -102,14 +108,15 @@ class Publisher:
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except OSError as error:
-            raise Unpublished(f"the broker went away: {error}") from error
+            raise BrokerAway(f"the broker went away: {error}") from error
         if not octets:
-            raise Unpublished("the broker closed the connection")
+            raise BrokerAway("the broker closed the connection")
         try:
             if self._confirms.feed(octets):
                 self._progress = time.monotonic()
         except UnexpectedBytes as stranger:
-            raise Unpublished(self._told(stranger.octets)) from None
+            told = self._told(stranger.octets)
+            raise (BrokerAway if told.startswith(_STOPPING) else Unpublished)(told) from None
         if self._confirms.nacked:
             raise Unpublished(f"the broker refused {self._confirms.nacked} messages (basic.nack)")
 

@@ -1,7 +1,7 @@
 """Publishes a DataFrame: each task its rows, confirmed one by one, or staged and committed as one."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -13,10 +13,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 from pyspark.sql.types import StructType
 
 from pyspark_warren.amqp import CHANNEL
-from pyspark_warren.choosing import chosen_transport, is_there
+from pyspark_warren.choosing import chosen_transport, is_there, server
 from pyspark_warren.http import path
 from pyspark_warren.options import WriteOptions
-from pyspark_warren.publishing import Publisher, Unpublished
+from pyspark_warren.publishing import BrokerAway, Publisher, Unpublished
 from pyspark_warren.schema import WRITTEN, arrow_fields
 
 try:
@@ -138,6 +138,21 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
     return ArrowStreamWriter(options)
 
 
+def checked_writer(options: WriteOptions) -> WriteOptions:
+    """`options`, if the broker can do what they ask for; ValueError says what it cannot."""
+    if options.transaction == "staged":
+        _check_staged(options)
+        told = server(options.broker)
+        if "warren" not in told:
+            name = f"{told.get('product', 'the broker')} {told.get('version', '')}".strip()
+            raise ValueError(
+                f"txn=staged needs Warren: {name} at {options.broker.target.host} has no staged publish. "
+                "txn=dedupe publishes at least once, each row with a header x-spark-txn by which consumers "
+                "tell what came twice; txn=none leaves the header out"
+            )
+    return options
+
+
 def publish(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: Task) -> Published:
     """Publish or stage the rows of one task; `Unpublished` if one is returned, refused or not confirmed."""
     if _is_staged(options):
@@ -148,6 +163,20 @@ def publish(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: Ta
 
 
 def _confirmed(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task: Task) -> int:
+    """Publish the rows of one task; all of them again, under the same names, if the connection breaks."""
+    from pyspark_warren.keeping import KeptBatches
+
+    with KeptBatches(batches) as kept:
+        for left in range(options.broker.retries, -1, -1):
+            try:
+                return _published(kept, options, task)
+            except BrokerAway:
+                if not left:
+                    raise
+    raise AssertionError
+
+
+def _published(batches: "Iterable[pa.RecordBatch]", options: WriteOptions, task: Task) -> int:
     from pyspark_warren.encoding import Encoder
 
     address = (options.exchange, options.routing_key)
@@ -171,13 +200,18 @@ def _confirmed(batches: "Iterator[pa.RecordBatch]", options: WriteOptions, task:
 
 def _is_staged(options: WriteOptions) -> bool:
     """Whether the broker takes stages: if it is Warren, and all rows go to one exchange."""
-    if options.transaction == "staged" and options.exchange is None:
-        raise ValueError("txn=staged needs one exchange for all rows: give the option 'exchange' or 'queue'")
+    if options.transaction == "staged":
+        _check_staged(options)
     if options.transaction != "auto":
         return options.transaction == "staged"
     if options.exchange is None or chosen_transport(options.broker) != "arrow":
         return False
     return is_there(options.broker, path("warren", "staged"))
+
+
+def _check_staged(options: WriteOptions) -> None:
+    if options.exchange is None:
+        raise ValueError("txn=staged needs one exchange for all rows: give the option 'exchange' or 'queue'")
 
 
 def _commit(options: WriteOptions, messages: "list[WriterCommitMessage | None]") -> None:

@@ -20,7 +20,7 @@ from pyspark_warren.filters import EVERYTHING, narrowed
 from pyspark_warren.lease_source import LeaseSource
 from pyspark_warren.options import ReadOptions, read_options, write_options
 from pyspark_warren.partitions import BrowsePart, Part
-from pyspark_warren.sink import BatchWriter, stream_writer
+from pyspark_warren.sink import BatchWriter, checked_writer, stream_writer
 from pyspark_warren.stream_source import StreamSource
 from pyspark_warren.versions import check_batches, check_filters, check_mode
 
@@ -108,12 +108,12 @@ class WarrenDataSource(DataSource):
         if overwrite:
             raise ValueError("what was published cannot be overwritten: use mode('append')")
         columns.check_written(_fields(schema))
-        return BatchWriter(write_options(self.options.copy()))
+        return BatchWriter(checked_writer(write_options(self.options.copy())))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """For `df.writeStream`."""
         columns.check_written(_fields(schema))
-        return stream_writer(write_options(self.options.copy()), schema)
+        return stream_writer(checked_writer(write_options(self.options.copy())), schema)
 
     def _read_options(self) -> ReadOptions:
         return read_options(self.options.copy())

@@ -1,13 +1,14 @@
 """Publishes by stages: tasks leave rows with the broker, and the driver commits all of a batch at once."""
 
-import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from pyspark_warren.amqp import waits
 from pyspark_warren.http import HttpRefused, Management, path
+from pyspark_warren.keeping import Kept
 from pyspark_warren.options import Broker, WriteOptions
 from pyspark_warren.publishing import Unpublished
 from pyspark_warren.schema import WRITTEN
@@ -34,18 +35,26 @@ def stage(batches: Iterable[pa.RecordBatch], options: WriteOptions, place: dict[
     if options.is_mandatory:
         # Refused now, it can be published later: behind the commit it could not.
         place = {**place, "mandatory": "true"}
-    try:
-        told: dict[str, Any] = management.send(target, place, rows.octets(first), ARROW_STREAM)
-    except HttpRefused as refused:
-        if refused.is_away:
-            # Spark tries the task again at once, and a few times only: not before there is a broker.
-            with contextlib.suppress(HttpRefused):
-                management.get(path("vhosts", options.broker.target.vhost))
-        raise
+    with Kept(rows.octets(first)) as kept:
+        told = _sent(management, target, place, kept)
     # A batch that Spark makes again, because it ended before it noted the commit, says so.
     if "state" not in told and told["rows"] != rows.count:
         raise Unpublished(f"{rows.count} rows were sent and {told['rows']} staged")
     return rows.count
+
+
+def _sent(management: Management, target: str, place: dict[str, Any], octets: Kept) -> dict[str, Any]:
+    """What the broker says; sent again while it is away: the same attempt replaces what it has of it."""
+    for wait_s in waits(management.broker):
+        try:
+            told: dict[str, Any] = management.send(target, place, octets, ARROW_STREAM)
+        except HttpRefused as refused:
+            if wait_s is None or not refused.is_away:
+                raise
+        else:
+            return told
+        time.sleep(wait_s)
+    raise AssertionError
 
 
 def commit(broker: Broker, query: str, batch: int, partitions: Sequence[tuple[int, int]]) -> dict[str, Any]:
@@ -89,7 +98,8 @@ def give_up(broker: Broker, query: str, batch: int) -> None:
     try:
         Management(broker).delete(target, {"query": query, "batch": batch})
     except HttpRefused as refused:
-        if refused.status != 409:
+        # Under way, or nothing is there any more of whose query it is.
+        if refused.status not in (403, 409):
             raise
 
 

@@ -73,3 +73,12 @@ def gone(queue: str, start: int, first: int) -> DataLoss:
         f"the messages {start} to {first - 1} of the stream {queue!r} are gone: it begins at {first} now. "
         "Its retention was shorter than the query was away; failOnDataLoss=false goes on without them"
     )
+
+
+def given_back(queue: str) -> DataLoss:
+    """The same for a lease that ended before its batch was committed."""
+    return DataLoss(
+        f"the lease of a batch of the queue {queue!r} has expired, or was given back: its messages are in "
+        "the queue again and come in later batches, as redelivered; what a sink has of this batch it gets "
+        "twice. failOnDataLoss=false goes on so; leaseSeconds says how long a lease lasts while no query runs"
+    )

@@ -197,7 +197,8 @@ def _beginning(lake: Lake, wanted: ReadOptions, choice: Choice, starting: str | 
 def _open_firehose(broker: Broker) -> None:
     """A stream that is given a copy of each message; the virtual host must be traced."""
     vhost = broker.target.vhost
-    if not Management(broker).get(path("vhosts", vhost)).get("tracing"):
+    known = Management(broker).get(path("vhosts"))
+    if not any(one["name"] == vhost and one.get("tracing") for one in known):
         raise ValueError(
             f"the virtual host {vhost!r} is not traced, and its firehose dry: `warren trace on` opens it"
         )

@@ -7,7 +7,6 @@ import pytest
 from tests.spark.unit.doubles import Answer, Asked, Double, answering, offsets, stream_of
 
 from pyspark_warren.choosing import Choice
-from pyspark_warren.http import HttpRefused
 from pyspark_warren.lease_source import LeaseSource
 from pyspark_warren.partitions import LeasePart
 from pyspark_warren.streams import DataLoss
@@ -33,6 +32,8 @@ class Queue:
                     return 410, {"error": "gone", "reason": "the lease has expired"}
                 self.settled.append(lease)
                 return 200, {}
+            case ["leases", _, "rows"] if self.is_expired:
+                return 410, {"error": "gone", "reason": "the lease is expired"}
             case ["leases", _, "rows"]:
                 return 200, stream_of(offsets(int(asked.query["start"]), int(asked.query["end"])))
         return 200, {"messages": self.ready}
@@ -77,7 +78,7 @@ def test_after_a_crash_the_same_lease_is_given_and_read_again() -> None:
         again = LeaseSource(double.options(minPartitions="2"), CHOICE)
         assert again.latest(start, 600, None) == end
         parts = again.parts(start, end)
-        assert parts == [LeasePart("L0", 0, 300), LeasePart("L0", 300, 600)]
+        assert parts == [LeasePart("L0", 0, 300, "q"), LeasePart("L0", 300, 600, "q")]
         rows = [
             row
             for part in parts
@@ -100,16 +101,41 @@ def test_no_more_is_taken_than_waited_when_the_query_began() -> None:
         assert (queue.settled, queue.ready) == (["L0"], 300)
 
 
-def test_a_lease_that_expired_is_told() -> None:
+def test_a_lease_that_expired_is_told_with_what_to_do() -> None:
     queue = Queue(10)
     with source(queue) as (leases, double):
-        end = leases.latest(leases.initial(), None, None)
+        start = leases.initial()
+        end = leases.latest(start, None, None)
         queue.is_expired = True
-        with pytest.raises(HttpRefused, match="expired"):
-            leases.latest(end, None, None)
-        easy = LeaseSource(double.options(failOnDataLoss="false"), CHOICE)
-        assert easy.latest(end, None, None) == end
-        easy.stop()
+        parts = leases.parts(start, end)
+        for doing in (
+            lambda: leases.latest(end, None, None),
+            lambda: list(parts[0].read(double.options(), ("offset",))),
+        ):
+            with pytest.raises(DataLoss, match=r"in the queue again .* failOnDataLoss=false .* leaseSeconds"):
+                doing()
+
+
+def test_with_loss_allowed_a_query_goes_on_behind_a_lease_that_expired() -> None:
+    queue = Queue(10)
+    with source(queue, failOnDataLoss="false") as (leases, double):
+        easy = double.options(failOnDataLoss="false")
+        start = leases.initial()
+        end = leases.latest(start, 6, None)
+        queue.is_expired = True
+        # The batch is made again after a restart, and has nothing; its messages come in the next one.
+        assert [list(part.read(easy, ("offset",))) for part in leases.parts(start, end)] == [[]]
+        assert leases.latest(end, None, None)["n"] == 4
+        # And one that nobody has noted yet.
+        for lease in queue.leases.values():
+            lease["state"] = "expired"
+        queue.ready = 10
+        again = LeaseSource(easy, CHOICE)
+        assert again.latest(start, None, None)["lease"] == "L2"
+        again.stop()
+        strict = LeaseSource(double.options(), CHOICE)
+        with pytest.raises(DataLoss, match="failOnDataLoss=false"):
+            strict.latest(start, None, None)
 
 
 def test_a_checkpoint_from_before_is_told() -> None:

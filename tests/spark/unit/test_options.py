@@ -1,6 +1,7 @@
 """Options are read in any case, and one that is wrong is named with what is allowed."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -73,8 +74,19 @@ def test_a_wrong_option_is_named(given: dict[str, str], told: str) -> None:
         read_options(given)
 
 
-def test_options_of_others_are_let_pass() -> None:
-    assert read_options({"queue": "a", "checkpointLocation": "x", "mergeSchema": "true"}).queue == "a"
+@pytest.mark.parametrize("read", [read_options, write_options])
+def test_options_of_spark_and_of_the_other_direction_are_let_pass(read: Callable[..., object]) -> None:
+    read({"queue": "a", "checkpointLocation": "x", "leaseSeconds": "5", "txnId": "a"})
+
+
+@pytest.mark.parametrize("read", [read_options, write_options])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("mergeSchema", "; "), ("timeout", "; did you mean 'timeoutMs'?"), ("x", "; there are ")],
+)
+def test_an_unknown_option_is_refused(read: Callable[..., object], name: str, told: str) -> None:
+    with pytest.raises(ValueError, match=f"there is no option '{name.lower()}'{re.escape(told)}"):
+        read({"queue": "a", name: "secret"})
 
 
 @pytest.mark.parametrize(

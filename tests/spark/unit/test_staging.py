@@ -52,12 +52,25 @@ def test_a_task_without_rows_leaves_nothing() -> None:
         assert double.asked == []
 
 
-def test_a_task_whose_broker_goes_away_fails_when_it_is_back() -> None:
-    answers = iter([(503, {}), (503, {}), (200, {})])
+def test_a_task_whose_broker_is_away_for_a_moment_sends_its_rows_again() -> None:
+    answers = iter([(503, {}), (503, {}), (200, {"rows": 2, "octets": 2})])
     with answering(lambda _: next(answers)) as double:
-        with pytest.raises(HttpRefused, match="answered 503 to POST"):
-            stage([pa.record_batch({"body": [b"a"]})], options(double, retries="5"), TASK.place)
-        assert [asked.method for asked in double.asked] == ["POST", "GET", "GET"]
+        batches = [pa.record_batch({"body": [text]}) for text in (b"a", b"b")]
+        assert stage(batches, options(double, retries="5"), TASK.place) == 2
+        first, *again = double.asked
+        assert [asked.method for asked in double.asked] == ["POST"] * 3
+        assert pa.ipc.open_stream(first.body).read_all().column("body").to_pylist() == [b"a", b"b"]
+        assert [asked.body for asked in again] == [first.body] * 2
+
+
+def test_a_task_whose_broker_stays_away_fails() -> None:
+    with answering(lambda _: (503, {})) as double, pytest.raises(HttpRefused, match="answered 503 to POST"):
+        stage([pa.record_batch({"body": [b"a"]})], options(double, retries="1"), TASK.place)
+
+
+def test_a_batch_of_which_nothing_is_staged_any_more_is_given_up() -> None:
+    with answering(lambda _: (403, {"reason": "user 'u' has staged nothing"})) as double:
+        BatchWriter(options(double)).abort([Published(TASK, 1, is_staged=True)])
 
 
 def test_the_driver_commits_what_has_rows_in_order_and_waits_until_it_is_done() -> None:

@@ -1,0 +1,168 @@
+"""A broker that is started again while Spark works is waited for, by tasks and by the driver, with what is
+set by default: no query fails, and nothing is lost."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.broker import Warren, free_port, start_warren, stop
+from tests.spark.brokers import STREAM, Place
+
+from pyspark_warren.amqp import waits
+from pyspark_warren.choosing import choose
+from pyspark_warren.classic_source import ClassicSource
+from pyspark_warren.lease_source import LeaseSource
+from pyspark_warren.options import read_options, write_options
+from pyspark_warren.partitions import Part
+from pyspark_warren.sink import BatchWriter, Task, publish
+from pyspark_warren.stream_source import StreamSource
+
+ROWS = 30_000
+COLUMNS = ("offset", "body")
+MINUTE_S = 60
+
+
+class Restarted:
+    """A Warren that keeps its data and its ports, however often it is stopped."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port, management = free_port(), free_port()
+        (folder / "warren.conf").write_text(f"listeners.tcp.default = 127.0.0.1:{self._port}\n")
+        data = str(folder / "data")
+        self._arguments = (
+            "--config", "warren.conf", "--data-dir", data, "--management-port", str(management),
+            "--prometheus-port", "0", "--stream-port", "0",
+        )  # fmt: skip
+        self.place = Place(self._port, management)
+        self._broker: Warren | None = None
+        self._starting: threading.Thread | None = None
+        self.start()
+
+    def start(self) -> None:
+        self._broker = start_warren(self._folder, self._port, *self._arguments, environment={})
+
+    def restart(self, how: signal.Signals) -> None:
+        """It is gone when this returns, and comes back by itself."""
+        assert self._broker is not None
+        self._broker.process.send_signal(how)
+        self._broker.process.wait()
+        self._starting = threading.Thread(target=self.start)
+        self._starting.start()
+
+    def close(self) -> None:
+        if self._starting is not None:
+            self._starting.join()
+        assert self._broker is not None
+        stop(self._broker.process)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Restarted]:
+    found = Restarted(tmp_path)
+    yield found
+    found.close()
+
+
+HOW = pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+
+
+def numbers(start: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(start, end)]
+
+
+def batches(broker: Restarted, how: signal.Signals) -> Iterator[pa.RecordBatch]:
+    """Rows of a task, in the middle of which the broker goes away."""
+    for start in range(0, ROWS, ROWS // 3):
+        if start == ROWS // 3:
+            broker.restart(how)
+        yield pa.record_batch({"body": numbers(start, start + ROWS // 3)})
+
+
+@HOW
+@pytest.mark.parametrize("txn", ["dedupe", "staged"])
+def test_a_task_that_writes_goes_on(broker: Restarted, how: signal.Signals, txn: str) -> None:
+    broker.place.declare("q")
+    options = write_options(broker.place.options | {"queue": "q", "txn": txn})
+    task = Task("query", 0, 0, 0)
+    published = publish(batches(broker, how), options, task)
+    assert published.rows == ROWS
+    if txn == "staged":
+        broker.restart(how)
+        BatchWriter(options).commit([published])
+        assert broker.place.count("q") == ROWS
+    else:
+        assert broker.place.count("q") >= ROWS
+
+
+def read(parts: list[Part], options: object, broker: Restarted, how: signal.Signals) -> list[bytes]:
+    """The rows of a batch; the broker goes away before the first and in the middle of each task."""
+    found: list[bytes] = []
+    broker.restart(how)
+    for part in parts:
+        for number, batch in enumerate(part.read(options, COLUMNS)):
+            if number == 1:
+                broker.restart(how)
+            found += batch.column("body").to_pylist()
+    return found
+
+
+@HOW
+@pytest.mark.parametrize("transport", ["amqp", "arrow"])
+def test_a_stream_is_read_on(broker: Restarted, how: signal.Signals, transport: str) -> None:
+    broker.place.declare("s", STREAM)
+    sent = numbers(0, ROWS)
+    broker.place.publish("s", sent)
+    options = read_options(broker.place.options | {"queue": "s", "transport": transport})
+    source = StreamSource(options, choose(options, is_streaming=True))
+    start = source.initial()
+    broker.restart(how)
+    end = source.latest(start, None, None)
+    assert read(source.parts(start, end), options, broker, how) == sent
+
+
+@HOW
+def test_a_queue_is_read_on_by_leases(broker: Restarted, how: signal.Signals) -> None:
+    broker.place.declare("q")
+    sent = numbers(0, ROWS)
+    broker.place.publish("q", sent)
+    options = read_options(broker.place.options | {"queue": "q"})
+    source = LeaseSource(options, choose(options, is_streaming=True))
+    start = source.initial()
+    end = source.latest(start, None, None)
+    assert read(source.parts(start, end), options, broker, how) == sent
+    broker.restart(how)
+    assert source.latest(end, None, None) == end
+    source.stop()
+    assert broker.place.count("q") == 0
+
+
+@HOW
+def test_a_queue_is_read_on_over_amqp(broker: Restarted, how: signal.Signals) -> None:
+    broker.place.declare("q")
+    sent = numbers(0, 1_000)
+    broker.place.publish("q", sent)
+    options = read_options(broker.place.options | {"queue": "q", "mode": "classic"})
+    source = ClassicSource(options, choose(options, is_streaming=True), COLUMNS)
+    source.end_here()
+    end, found, is_restarted = source.initial(), set(), False
+    while len(found) < len(sent):
+        start = end
+        end = source.latest(start, 300, None)
+        for part in source.parts(start, end):
+            for batch in part.read(options, COLUMNS):
+                found |= set(batch.column("body").to_pylist())
+        if not is_restarted:
+            broker.restart(how)
+            is_restarted = True
+    assert found == set(sent)
+    source.stop()
+
+
+def test_patience_is_about_a_minute_unless_it_is_told() -> None:
+    default = read_options({"queue": "q"}).broker
+    assert MINUTE_S <= sum(filter(None, waits(default))) < 1.2 * MINUTE_S
+    assert list(waits(read_options({"queue": "q", "retries": "2"}).broker)) == [0.2, 0.4, None]
