@@ -9,6 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.brokers import STREAM, Place
 from tests.spark.relay import relayed
 
+from pyspark_warren.options import write_options
+from pyspark_warren.sink import checked_writer
+
 pytestmark = [pytest.mark.rabbitmq, pytest.mark.versions]
 
 
@@ -139,3 +142,9 @@ def test_a_run_reads_all_that_waited_though_its_connection_breaks(
     # What was read and not acknowledged when it broke is read again.
     assert len(found) >= 2_800
     assert rabbitmq.count("breaking") == 0
+
+
+def test_staged_publish_is_refused_with_what_there_is_instead(rabbitmq: Place) -> None:
+    options = write_options(rabbitmq.options | {"queue": "numbers", "txn": "staged"})
+    with pytest.raises(ValueError, match=r"txn=staged needs Warren: RabbitMQ 3\.\S+ at .* txn=dedupe"):
+        checked_writer(options)
