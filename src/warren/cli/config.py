@@ -12,7 +12,7 @@ import click
 from warren.cli.settings import WithFlags, entries, with_settings
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
-from warren.node.shown import Shown, shown
+from warren.node.shown import MASK, Shown, shown
 
 # As `warren serve`, which refuses the same.
 _REFUSED = 1
@@ -28,9 +28,10 @@ def config() -> None:
 @click.option("--json", "is_json", is_flag=True, help="For programs.")
 @click.option("--changed", is_flag=True, help="Only what is not as it is by default.")
 def show(*, is_json: bool, changed: bool, **flags: Any) -> None:
-    """Print every setting, its value and where that comes from; passwords are not shown.
+    """Print every setting, its value and where that comes from, as a file that can be used.
 
-    Flags are those of warren serve.
+    What is not set, and passwords, which are not shown, stand there as comments. Flags are those of warren
+    serve.
     """
     found = [
         row for row in shown(_loaded(flags["config"] or "", flags)) if row.origin != "default" or not changed
@@ -38,10 +39,10 @@ def show(*, is_json: bool, changed: bool, **flags: Any) -> None:
     if is_json:
         click.echo(json.dumps([asdict(row) for row in found], indent=2))
         return
-    widths = [max(map(len, column)) for column in zip(*map(_cells, found), strict=True)] if found else []
-    for row in found:
-        cells = [cell.ljust(width) for cell, width in zip(_cells(row), widths, strict=True)]
-        click.echo("  ".join(cells).rstrip())
+    lines = [_line(row) for row in found]
+    width = max(map(len, lines), default=0)
+    for line, row in zip(lines, found, strict=True):
+        click.echo(f"{line.ljust(width)}  # {row.origin}")
 
 
 @config.command()
@@ -63,5 +64,11 @@ def _loaded(file: str, flags: Mapping[str, Any] | None = None) -> Config:
         sys.exit(_REFUSED)
 
 
-def _cells(row: Shown) -> tuple[str, str, str]:
-    return row.key, "none" if row.value is None else row.value, row.origin
+def _line(row: Shown) -> str:
+    """`row` as a line of a file; a comment of what a file could not say the same with."""
+    if row.value is None:
+        return f"# {row.key} ="
+    if row.value == MASK:
+        return f"# {row.key} = {MASK}"
+    is_plain = "#" not in row.value and row.value.strip() == row.value and row.value[0] not in "'\""
+    return f"{row.key} = {row.value}" if is_plain else f'{row.key} = "{row.value}"'

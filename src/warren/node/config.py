@@ -79,13 +79,12 @@ class Config:
         elif isinstance(setting, Family) and entry.value.lower() == "none":
             self._families[setting.key] = {}
         elif (family := _family(key)) is not None:
-            setting = family
             name = key[len(family.key) + 1 :].replace("\\.", ".")
             self._families.setdefault(family.key, {})[name] = _parse(family, entry)
-        elif not no_effect.is_listed(key):
+        elif (reason := no_effect.reason_of(key)) is not None:
+            self.warnings.append(f"{entry.place}: {entry.key} has no effect: {reason}")
+        else:
             raise ConfigError(f"{entry.place}: unknown key {entry.key!r}{_suggestion(key)}")
-        if setting is None:
-            self.warnings.append(f"{entry.place}: {entry.key} has no effect yet")
 
 
 def load(file: str, environment: Mapping[str, str], flags: Iterable[Entry] = ()) -> Config:

@@ -1,19 +1,20 @@
 """What every setting is, as people may see it: its value, where that comes from, and no secret."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from warren.node import settings
 from warren.node.config import Config
 from warren.node.settings import Family
-from warren.node.values import written
+from warren.node.values import OneOf, written
 
-_MASK = "********"
+MASK = "********"
 _DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One setting; a value of None is none at all."""
+    """One setting; a value of None is none at all, as if the key were not there."""
 
     key: str
     value: str | None
@@ -27,17 +28,27 @@ def shown(config: Config) -> list[Shown]:
 
 def _rows(config: Config, setting: settings.Setting[object] | Family[object]) -> list[Shown]:
     if not isinstance(setting, Family):
-        return [_row(config, setting.key, config.get(setting), is_secret=setting.is_secret)]
+        value = _word(setting.parse, config.get(setting))
+        return [_row(config, setting.key, value, is_secret=setting.is_secret)]
     values = config.family(setting)
     if not values:
-        place = config.place(setting.key)
-        return [Shown(f"{setting.key}.…", None, place or _DEFAULT)]
-    return [_row(config, f"{setting.key}.{name}", value, is_secret=False) for name, value in values.items()]
+        return [Shown(setting.key, "none", config.place(setting.key) or _DEFAULT)]
+    return [
+        _row(config, f"{setting.key}.{name}", _word(setting.parse, value), is_secret=False)
+        for name, value in values.items()
+    ]
+
+
+def _word(parse: Callable[[str], object], value: object) -> object:
+    """`value`, or the word for it where it is one of a few: what is shown can be written into a file."""
+    if isinstance(parse, OneOf):
+        return next((word for word, chosen in parse.choices.items() if chosen == value), value)
+    return value
 
 
 def _row(config: Config, key: str, value: object, *, is_secret: bool) -> Shown:
     given = config.given(key)
     text = written(value) if given is None else given
     if is_secret and text:
-        text = _MASK
-    return Shown(key, text, config.place(key) or _DEFAULT)
+        text = MASK
+    return Shown(key, text or None, config.place(key) or _DEFAULT)
