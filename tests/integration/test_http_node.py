@@ -124,3 +124,20 @@ def test_the_rest_answers_as_one_node_can(node: Broker, client: Client) -> None:
 
 def test_a_slash_at_the_end_changes_nothing(client: Client) -> None:
     assert client.get("/users/") == client.get("/users")
+
+
+def test_what_a_node_says_of_itself_is_so(tmp_path: Path) -> None:
+    (tmp_path / "rabbitmq.conf").write_text(
+        "auth_mechanisms.1 = PLAIN\nlog.file = node.log\n"
+        f"log.dir = {tmp_path}\ntcp_listen_options.backlog = 7\n"
+    )
+    with broker("--in-memory", config=tmp_path / "rabbitmq.conf") as started:
+        client = Client(started)
+        (node,) = client.get("/nodes")
+        enabled = {entry["name"]: entry["enabled"] for entry in node["auth_mechanisms"]}
+        assert enabled == {"PLAIN": True, "AMQPLAIN": False, "EXTERNAL": False}
+        assert node["log_files"] == [str(tmp_path / "node.log"), "<stderr>"]
+        assert node["type"] == "ram"
+        assert "rabbitmq_stream" in node["enabled_plugins"]
+        (amqp,) = (entry for entry in client.get("/overview")["listeners"] if entry["protocol"] == "amqp")
+        assert amqp["socket_opts"] == {"backlog": 7, "nodelay": True, "keepalive": False}

@@ -43,7 +43,7 @@ STEPS = (
     ("list operator_policies", "| o "),
     ("list parameters", "vhost-limits"),
     ("list vhost_limits", "max-queues"),
-    ("list nodes", "disc"),
+    ("list nodes", "| ram "),
     ("list connections", "No items"),
     ("list channels", "No items"),
     ("list consumers", "No items"),

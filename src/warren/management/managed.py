@@ -1,6 +1,6 @@
 """What the HTTP API looks at: the node's objects, gathered by who built them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from warren.flow.alarms import Alarms
@@ -84,6 +84,9 @@ class Managed:
     readers: Readers = field(init=False)
     # How many clients each listener takes; None for as many as there are descriptors for.
     connections_max: int | None = None
+    # Ways to log in that are offered, and what sockets of clients are given.
+    mechanisms: tuple[str, ...] = ()
+    socket_options: Mapping[str, object] = field(default_factory=dict)
     # Filled as they are started.
     listeners: list[ListenerView] = field(default_factory=list)
 

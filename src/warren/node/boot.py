@@ -145,6 +145,8 @@ class Node:
             hash_password=self.broker.hash_password,
             default_hash=self.broker.default_hash,
             connections_max=config.get(settings.CONNECTIONS_MAX),
+            mechanisms=listening.in_order(config.family(settings.MECHANISMS)),
+            socket_options=listening.socket_options(config),
             server=server,
             sampler=sampler,
             queue_order=QueueOrder(self.broker.metadata),

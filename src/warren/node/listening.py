@@ -57,6 +57,15 @@ def _made(
     return [Listener(where, shared.turn, connect, tls, places=shared.places) for where, tls in chosen]
 
 
+def socket_options(config: Config) -> dict[str, object]:
+    """What listeners of clients and their connections are given."""
+    return {
+        "backlog": config.get(settings.BACKLOG),
+        "nodelay": config.get(settings.NODELAY),
+        "keepalive": config.get(settings.KEEPALIVE),
+    }
+
+
 def _settings_of(
     config: Config, family: settings.Family[Address], tls: Tls | None
 ) -> list[tuple[ListenerSettings, Tls | None]]:

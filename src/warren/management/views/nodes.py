@@ -27,6 +27,20 @@ _AVERAGES = frozenset(name for name in _NEVER if name.endswith("_avg_time"))
 _MECHANISMS = {
     "PLAIN": "SASL PLAIN authentication mechanism",
     "AMQPLAIN": "QPid AMQPLAIN mechanism",
+    "EXTERNAL": "SASL EXTERNAL authentication mechanism",
+}
+_PLUGINS = {
+    "rabbitmq_management": "RabbitMQ Management",
+    "rabbitmq_prometheus": "RabbitMQ Prometheus",
+    "rabbitmq_stream": "RabbitMQ Stream",
+    "rabbitmq_stream_management": "RabbitMQ Stream Management",
+}
+# By which protocols each is there.
+_SPOKEN = {
+    "rabbitmq_management": {"http", "https"},
+    "rabbitmq_prometheus": {"http/prometheus", "https/prometheus"},
+    "rabbitmq_stream": {"stream"},
+    "rabbitmq_stream_management": {"stream"},
 }
 _GARBAGE_QUEUES = (
     "connection_closed", "channel_closed", "consumer_deleted", "exchange_deleted", "queue_deleted",
@@ -115,27 +129,27 @@ def node_facts(node: Managed, asked: Asked) -> Facts:
         "processors": os.cpu_count() or 1,
         "exchange_types": exchange_types(),
         "auth_mechanisms": [
-            {"name": name, "description": description, "enabled": True}
+            {"name": name, "description": description, "enabled": name in node.mechanisms}
             for name, description in _MECHANISMS.items()
         ],
         "applications": [
             {"name": "rabbit", "description": "RabbitMQ", "version": COMPATIBLE_VERSION},
-            {
-                "name": "rabbitmq_management",
-                "description": "RabbitMQ Management",
-                "version": COMPATIBLE_VERSION,
-            },
+            *(
+                {"name": name, "description": description, "version": COMPATIBLE_VERSION}
+                for name, description in _plugins(node).items()
+            ),
         ],
         "contexts": [_without_node(context) for context in contexts(node)],
-        "log_files": ["<stdout>"],
+        "log_files": _log_files(node),
         "db_dir": node.data_directory,
         "config_files": list(node.config_files),
-        "net_ticktime": 60,
-        "enabled_plugins": ["rabbitmq_management", "rabbitmq_prometheus"],
+        # Nodes do not ask each other for signs of life.
+        "net_ticktime": 0,
+        "enabled_plugins": sorted(_plugins(node)),
         "mem_calculation_strategy": "rss",
         "ra_open_file_metrics": {"ra_log_wal": 0, "ra_log_segment_writer": 0},
         "name": node.node_name,
-        "type": "disc",
+        "type": "disc" if node.data_directory else "ram",
         "running": True,
         "cluster_links": [],
         "metrics_gc_queue_length": dict.fromkeys(_GARBAGE_QUEUES, 0),
@@ -148,6 +162,18 @@ def node_facts(node: Managed, asked: Asked) -> Facts:
         facts |= {name: 0.0 if name in _AVERAGES else 0, f"{name}_details": {"rate": 0.0}}
     facts |= with_rates(FIGURES, sampler.figures(), past, asked.node_stats)
     return facts | with_rates(CHURN, sampler.churn_row(), (sampler.churn, asked.time), asked.node_stats)
+
+
+def _log_files(node: Managed) -> list[str]:
+    """Where the log goes; what is no file has a name in brackets, as with RabbitMQ."""
+    log = node.controls.log()
+    return [*([log.file] if log.file else []), *(["<stderr>"] if log.console else [])]
+
+
+def _plugins(node: Managed) -> dict[str, str]:
+    """What RabbitMQ has as plug-ins and serves here: by the protocols that are listened for."""
+    spoken = {listener.protocol.partition("/ssl")[0] for listener in node.listeners}
+    return {name: _PLUGINS[name] for name, protocols in _SPOKEN.items() if not spoken.isdisjoint(protocols)}
 
 
 def memory_facts(node: Managed, *, is_relative: bool) -> Facts:

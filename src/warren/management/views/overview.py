@@ -22,7 +22,6 @@ from warren.routing.types import EXCHANGE_TYPES
 from warren.session.greeting import COMPATIBLE_VERSION, PRODUCT
 from warren.vhost.vhost import VirtualHost
 
-_SOCKET_OPTIONS = {"backlog": 128, "nodelay": True, "linger": [True, 0], "exit_on_close": False}
 _DESCRIPTIONS = {"http": "RabbitMQ Management", "http/prometheus": "RabbitMQ Prometheus"}
 _LENGTHS_COUNT = len(LENGTHS)
 
@@ -193,7 +192,7 @@ def _without_octets(row: Row) -> Row:
 
 
 def _listener(node: Managed, view: ListenerView) -> Facts:
-    options: Facts = dict(_SOCKET_OPTIONS)
+    options: Facts = dict(node.socket_options)
     if view.protocol.startswith("http"):
         options = {"cowboy_opts": {"sendfile": False}, "ip": view.host, "port": view.port}
         if view.protocol != "http":
