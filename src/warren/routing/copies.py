@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from warren.errors import PreconditionFailed
 from warren.model.blind_copies import BLIND_CARBON_COPY
+from warren.model.message import HAS_HEADERS, Message
 from warren.wire.table import type_name
 
 CARBON_COPY = "CC"
@@ -38,3 +39,16 @@ def carbon_copies(headers: Mapping[str, object]) -> list[str]:
             )
         keys += [member for member in members if isinstance(member, str)]
     return keys
+
+
+def addresses_of(message: Message) -> list[bytes]:
+    """Every address that `message` is published to: its own, and that of each copy.
+
+    Who may publish it may publish to all of them. A key of a copy may be longer than the octet in front of
+    it can say.
+    """
+    if not message.flags & HAS_HEADERS or not has_copies(message.property_list):
+        return [message.address]
+    exchange = message.address[: 1 + message.address[0]]
+    keys = [key.encode("utf-8", "surrogateescape") for key in carbon_copies(message.headers())]
+    return [message.address, *(exchange + bytes((min(len(key), 255),)) + key for key in keys)]

@@ -6,6 +6,7 @@ from warren.errors import PreconditionFailed
 from warren.model.confirmation import Confirmation
 from warren.model.message import BODY_END, Message
 from warren.queues.queue import REFUSED
+from warren.routing.copies import addresses_of
 from warren.session.domain import Domain
 from warren.session.origin import Origin
 from warren.session.publishing import PublishRules
@@ -28,7 +29,8 @@ async def publish(
     Unsafe if one would not have it, an AmqpError if the user may not publish it.
     """
     vhost = domain.vhost
-    rules.admit(message.address)
+    for address in addresses_of(message):
+        rules.admit(address)
     mode = properties.delivery_mode
     if mode is not None and mode > _PERSISTENT:
         raise PreconditionFailed(f"invalid message: {{delivery_mode_unknown,{mode}}}")

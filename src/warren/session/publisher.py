@@ -21,7 +21,7 @@ from warren.model.message import (
     new_stored_message,
 )
 from warren.queues.queue import REFUSED
-from warren.routing.copies import has_copies
+from warren.routing.copies import addresses_of, has_copies
 from warren.routing.exchange import BY_CHANCE, BY_KEY
 from warren.routing.router import Route
 from warren.session.confirms import Confirms
@@ -222,6 +222,8 @@ class Publisher(Counters):
             message = new_message(self._address, self._property_list, content, vhost.now)
         if self._scan.flags:
             message = self._describe(message)
+        if self._is_special:
+            self._admit_copies(message)
         if self.transaction is not None:
             if vhost.is_traced:
                 self._trace(message, vhost.router.route(message.address, message))
@@ -351,6 +353,13 @@ class Publisher(Counters):
                     self._known.clear()
                 self._known.add(address)
         self._is_admitted = True
+
+    def _admit_copies(self, message: Message) -> None:
+        """Ask for the keys in CC and BCC too, if the exchange does not take every key from this user."""
+        exchange = self._open_exchange
+        if exchange is None or not self._address.startswith(exchange):
+            for address in addresses_of(message)[1:]:
+                self._admit(address)
 
     def _take_properties(self, data: bytes, start: int, end: int) -> None:
         """The properties differ from those of the last message."""

@@ -248,6 +248,7 @@ def check_declared(vhost: Vhost, command: DeclareQueue, requester: Requester) ->
     if dead_letter_exchange is not None:
         requester.authorizer.check_read(queue)
         requester.authorizer.check_write(dead_letter_exchange)
+        _check_dead_letter_key(vhost, dead_letter_exchange.name, command, requester)
     queue_arguments.check_queue_arguments(queue, command.arguments)
     queue_arguments.check_queue_properties(
         queue,
@@ -256,6 +257,17 @@ def check_declared(vhost: Vhost, command: DeclareQueue, requester: Requester) ->
         exclusive=command.owner is not None,
         auto_delete=command.auto_delete,
     )
+
+
+def _check_dead_letter_key(vhost: Vhost, name: str, command: DeclareQueue, requester: Requester) -> None:
+    """Raise unless whoever declares may publish to the topic exchange `name` with the dead-letter key.
+
+    The exchange need not be there yet, and may then become one.
+    """
+    key = command.arguments.get(queue_arguments.DEAD_LETTER_ROUTING_KEY)
+    exchange = vhost.topology.exchanges.get(name)
+    if isinstance(key, str) and (exchange is None or exchange.type == "topic"):
+        requester.authorizer.check_topic_write(name, key)
 
 
 def _state(name: str, live: LiveQueue) -> QueueState:

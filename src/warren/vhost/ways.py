@@ -14,6 +14,7 @@ from warren.limits import NAME_SIZE_MAX
 from warren.model.message import Message, encode_address
 from warren.queues.local import LocalQueue
 from warren.queues.redriven import Mark, Origin, begin_anew, number_in, origin_of, taken_back
+from warren.routing.copies import addresses_of
 from warren.vhost.edit import Edit
 from warren.vhost.trail import Trail
 from warren.vhost.vhost import VirtualHost
@@ -93,7 +94,8 @@ class Redriving:
             if name is None:
                 name = _known(origin).grave.queue
             return to_queue(queue_named(self.vhost, name, self.admit), sent)
-        self.admit(address)
+        for each in addresses_of(sent):
+            self.admit(each)
         destinations = self.vhost.router.route(address, sent)
         if not destinations:
             raise Stays(UNROUTABLE)

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.session.client import Broker
 
 from warren.errors import AccessRefused, AmqpError, NotFound, PreconditionFailed
-from warren.metadata.commands import DeclareExchange, DeclareQueue, SetPermissions
+from warren.metadata.commands import DeclareExchange, DeclareQueue, SetPermissions, SetTopicPermissions
 from warren.model.confirmation import Confirmation
 from warren.model.message import Message, encode_address
 from warren.queues.queue import ACCEPTED
@@ -116,3 +116,12 @@ def test_it_is_over_when_every_queue_has_answered(is_refused: bool) -> None:
     else:
         slow.confirmation.done(1, 1)
         assert publishing.is_routed is True
+
+
+def test_each_key_of_a_copy_takes_the_permission_for_its_topic() -> None:
+    broker = Broker()
+    broker.proposals.apply(
+        SetTopicPermissions(user="guest", vhost="/", exchange="amq.topic", write="^k", read="")
+    )
+    for headers, kind in (({"CC": ["k2"]}, type(None)), ({"CC": ["x"]}, AccessRefused)):
+        assert isinstance(Publishing(broker, "amq.topic", "k", headers=headers).error, kind)

@@ -231,6 +231,28 @@ def test_addresses_that_are_asked_for_one_by_one_all_arrive() -> None:
     assert closed_with(client)[1] == 403
 
 
+@pytest.mark.parametrize("copies", [{"CC": ["kept", "x"]}, {"BCC": ["x"]}, {"CC": ["x" * 300]}])
+def test_who_may_not_publish_with_each_key_of_cc_and_bcc_may_not_publish(copies: dict[str, object]) -> None:
+    broker, client = opened()
+    topics = SetTopicPermissions(user="guest", vhost="/", exchange="amq.topic", write="^k", read=".*")
+    broker.proposals.apply(topics)
+    client.ask(methods.QueueBind(queue="q", exchange="amq.topic", routing_key="#"))
+    allowed = publication("k", b"x", exchange="amq.topic", headers={"CC": ["k1"], "BCC": ["k2"]})
+    client.send(allowed, allowed)
+    client.send(publication("k", b"x", exchange="amq.topic", headers=copies))
+    assert closed_with(client)[1] == 403
+    assert broker.domain.vhost.queues["q"].published_count == 2
+
+
+def test_nor_may_it_be_published_in_a_transaction() -> None:
+    broker, client = opened()
+    topics = SetTopicPermissions(user="guest", vhost="/", exchange="amq.topic", write="^k", read=".*")
+    broker.proposals.apply(topics)
+    client.ask(methods.TxSelect())
+    client.send(publication("k", b"x", exchange="amq.topic", headers={"CC": ["x"]}))
+    assert closed_with(client)[1] == 403
+
+
 # --- routes -------------------------------------------------------------------------------------
 
 

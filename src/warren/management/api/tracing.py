@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from aiohttp import web
@@ -16,7 +17,7 @@ from warren.management.managed import Managed
 from warren.management.replies import bad_request, missing, reply
 from warren.management.views.traces import TraceShape, is_shown, trace_facts
 from warren.model.message import encode_address
-from warren.routing.copies import carbon_copies
+from warren.routing.copies import addresses_of, carbon_copies
 from warren.routing.tracing import Trace
 from warren.session.publication import composed
 
@@ -54,6 +55,9 @@ async def trace_route(request: web.Request, node: Managed) -> web.StreamResponse
         *_refusal(lambda: rules.check_properties(message)),
         *_refusal(lambda: copies.extend(carbon_copies(message.headers()))),
     ]
+    if not refusals:
+        for address in addresses_of(message)[1:]:
+            refusals += _refusal(partial(rules.admit, address))
     trace = Trace(vhost.router.exchanges, [key, *copies], message, misses_max=misses, is_shown=is_shown)
     generation = vhost.router.generation
     for _ in trace.steps(exchange):

@@ -26,6 +26,7 @@ from warren.management.staging.commit import Commit, CommitWorld
 from warren.management.staging.frames import Frame, Kind
 from warren.management.staging.rows import RowRefused, Rows
 from warren.model.message import HAS_HEADERS, Message
+from warren.routing.copies import addresses_of
 from warren.routing.router import decode_name
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.worker import Worker
@@ -245,7 +246,8 @@ class Room:
         """Raise unless all that go where one of `examples` goes may, and do if they have to."""
         is_any_key = False
         for count, message in enumerate(examples.values()):
-            is_any_key = is_any_key or admission.admit(message.address)
+            for address in () if is_any_key else addresses_of(message):
+                is_any_key = admission.admit(address)
             if admission.is_mandatory:
                 self._check_routed(message)
             elif is_any_key:
@@ -495,7 +497,7 @@ def _taken(rows: Rows, writer: StageWriter, octets: bytes) -> dict[bytes, Messag
     examples = {}
     for some in rows.take(octets):
         if isinstance(some, Run):
-            examples[some.like.address] = some.like
+            examples[some.like.address + some.like.property_list] = some.like
             writer.add_run(some)
         else:
             for message in some:
