@@ -103,7 +103,22 @@ CAUSE_KEYS_MAX = 10
 REACHED_PER_TURN = 256
 
 # --- access -------------------------------------------------------------------------------------
-# Time for one regular expression on one name (permissions, policies): a bad pattern costs this, not the node.
+# Time that a regular expression has for a name and that is not counted (permissions, policies): 20 times what
+# a harmless one takes. A turn of 500 frames, each with a name made up for it, is 25 ms longer.
+PATTERN_FREE_S = 0.00005
+# And for a second try if it was not enough: with the number of these, what one pattern may ever cost.
+PATTERN_MATCH_S = 0.0005
+# Second tries of a pattern that were not earned back by quick matches.
+PATTERN_SLOW_MAX = 50
+# Signs of a new pattern, also with its repetitions written out: 50 ms and 1 MiB to compile.
+PATTERN_SIZE_MAX = 4_096
+# And of one that is known already, or made of the scopes of a token.
+PATTERN_KEPT_SIZE_MAX = 65_536
+# Groups within groups, each of which is a call while it is compiled.
+PATTERN_DEPTH_MAX = 100
+# Signs of a name, which no repetition of one sign can exceed.
+PATTERN_TEXT_MAX = 255
+# Time for the pattern by which a list is filtered, for all names of it.
 PATTERN_TIME_S = 0.05
 # Answers about permissions that one channel keeps; RabbitMQ keeps 12.
 PERMISSIONS_CACHED_MAX = 64

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from tests.integration.api import Client, get
@@ -136,3 +137,33 @@ def test_a_cluster_has_an_id_that_a_restart_keeps(tmp_path: Path) -> None:
     assert re.fullmatch("rabbitmq-cluster-id-[A-Za-z0-9_-]{22}", found[0])
     with broker() as other:
         assert Client(other).get("/global-parameters/internal_cluster_id")["value"] != found[0]
+
+
+def test_a_pattern_that_grows_without_bound_is_refused_wherever_one_is_taken(client: Client) -> None:
+    pattern = "((((a{100}){100}){100}){100})"
+    text = (
+        "Validation failed\n\npattern should be regular expression but is invalid: "
+        '{"regular expression is too large",0}\n'
+    )
+    assert client.refusal("PUT /policies/%2f/grown", ONE | {"pattern": pattern}) == (400, text)
+    everything = {"configure": pattern, "write": ".*", "read": ".*"}
+    assert client.status("PUT /permissions/%2f/guest", everything) == 400
+    topics = {"exchange": "amq.topic", "write": pattern, "read": ".*"}
+    assert client.status("PUT /topic-permissions/%2f/guest", topics) == 400
+    policy = {"vhost": "/", "name": "grown", **ONE, "pattern": pattern, "priority": 0, "apply-to": "all"}
+    assert client.status("POST /definitions", {"policies": [policy]}) == 400
+    assert client.status(f"GET /queues?page=1&use_regex=true&name={quote(pattern)}") == 400
+    assert client.get("/policies") == []
+
+
+def test_a_policy_whose_pattern_takes_too_long_is_named(client: Client, node: Broker) -> None:
+    client.ask("PUT /vhosts/slow")
+    for number in range(60):
+        client.ask(f"PUT /queues/slow/{'a' * 200}{number}", {})
+    hostile = ONE | {"pattern": "^(a|aa)+$"}
+    client.ask("PUT /policies/slow/hostile", hostile)
+    while "suspended" not in client.get("/policies/slow/hostile"):
+        # Each look at it asks for the policy of every queue, should it not have been enough to set it.
+        client.get("/queues/slow")
+    node.wait_for("'^(a|aa)+$'")
+    client.ask("DELETE /vhosts/slow")

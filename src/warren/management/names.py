@@ -14,6 +14,7 @@ from typing import Protocol
 import regex
 
 from warren.limits import NAMES_PER_TURN, PATTERN_NAME_S, PATTERN_TIME_S, PATTERNS_PER_TURN
+from warren.model.patterns import is_too_large
 
 # What repeats, and what more than characters, sets and places there may be in a pattern.
 _REPEATS = re.compile(r"[*+?]")
@@ -43,11 +44,13 @@ def name_filter(text: str, *, is_pattern: bool) -> NameFilter:
     """Chooses names that have `text` in them, whatever the case; PatternError if it is no pattern."""
     if not is_pattern:
         return Containing(text)
+    if is_too_large(text):
+        raise PatternError
     try:
         if _is_quick(text):
             return Matching(re.compile(text, re.IGNORECASE).search)
-        return Bounded(regex.compile(text, regex.IGNORECASE))
-    except (re.error, regex.error):
+        return Bounded(regex.compile(text, regex.IGNORECASE, cache_pattern=False))
+    except (re.error, regex.error, RecursionError, MemoryError, OverflowError):
         raise PatternError from None
 
 

@@ -16,7 +16,7 @@ from warren.metadata.commands import INTERNAL_USER, Command, Outcome, Reply
 from warren.metadata.unsupported import unsupported
 from warren.metadata.users import User
 from warren.metadata.vhosts import Vhost
-from warren.model.patterns import pattern_error
+from warren.model.patterns import new_pattern_error
 from warren.vhost.errand import run
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ def user_named(request: web.Request, node: Managed) -> User:
 
 def check_pattern(pattern: str, *, is_topic: bool = False) -> None:
     """Refuse what is no regular expression, with Erlang's term for it: texts are lists of numbers."""
-    error = pattern_error(pattern)
+    error = new_pattern_error(pattern)
     if error is not None:
         message, place = error
         shown = pattern if is_topic else _numbers(pattern)

@@ -1,13 +1,13 @@
 """Policies and operator policies of a vhost: what they may say, and which one a queue or exchange gets."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from warren.metadata import validation
 from warren.metadata.commands import Json, Outcome, Reply, SetPolicy
 from warren.model.arguments import RETAIN, Overflow, is_age
-from warren.model.patterns import matches
+from warren.model.patterns import Pattern, pattern_of
 from warren.model.terms import printed_json, printed_pairs
 
 _SEGMENT_SIZE_MAX = 3_000_000_000
@@ -43,13 +43,18 @@ class Policy:
     definition: Mapping[str, Json]
     priority: int | float
     apply_to: str
+    # It stays compiled as long as the policy is there, however many others are.
+    matcher: Pattern = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matcher", pattern_of(self.pattern))
 
     def holds_for(self, name: str, kind: str) -> bool:
         """True for `name`, an `exchange` or a queue of that kind."""
         return (
             kind in _APPLIES_TO[self.apply_to]
             and _UNSUPPORTED.get(kind, _NOTHING).isdisjoint(self.definition)
-            and matches(self.pattern, name)
+            and self.matcher.matches(name)
         )
 
 

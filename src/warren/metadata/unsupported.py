@@ -1,4 +1,4 @@
-"""Commands that RabbitMQ can carry out and this broker cannot: it has no shovel, federation or quorum queue.
+"""Commands that are refused for what they cost, or because there is no shovel, federation or quorum queue.
 
 They are refused before they reach the metadata, which goes on reading those that an older log holds.
 """
@@ -6,7 +6,15 @@ They are refused before they reach the metadata, which goes on reading those tha
 from collections.abc import Mapping
 
 from warren.metadata import validation
-from warren.metadata.commands import Command, PutVhost, SetParameter, SetPolicy
+from warren.metadata.commands import (
+    Command,
+    PutVhost,
+    SetParameter,
+    SetPermissions,
+    SetPolicy,
+    SetTopicPermissions,
+)
+from warren.model.patterns import TOO_LARGE, is_too_large
 from warren.model.terms import printed_pairs
 
 _COMPONENTS = frozenset(("shovel", "federation-upstream", "federation-upstream-set"))
@@ -16,6 +24,9 @@ _QUORUM = "quorum"
 
 def unsupported(command: Command) -> str | None:
     """Why `command` cannot be carried out, in the words of a RabbitMQ without the plugin; None if it can."""
+    for pattern in _patterns(command):
+        if is_too_large(pattern):
+            return validation.failed([validation.invalid_pattern("pattern", TOO_LARGE, 0)])
     if isinstance(command, SetParameter) and command.component in _COMPONENTS:
         return validation.failed([f"component {command.component} not found"])
     if isinstance(command, SetPolicy) and isinstance(command.definition, Mapping):
@@ -25,3 +36,18 @@ def unsupported(command: Command) -> str | None:
     if isinstance(command, PutVhost) and command.default_queue_type == _QUORUM:
         return f"queue type '{_QUORUM}' is not supported yet: default of vhost '{command.name}'"
     return None
+
+
+def _patterns(command: Command) -> list[str]:
+    """The regular expressions that `command` has."""
+    found: list[object] = []
+    if isinstance(command, SetPolicy):
+        found = [command.pattern]
+    elif isinstance(command, SetParameter) and isinstance(command.value, Mapping):
+        # Policies are parameters to RabbitMQ.
+        found = [command.value.get("pattern")]
+    elif isinstance(command, SetPermissions):
+        found = [command.configure, command.write, command.read]
+    elif isinstance(command, SetTopicPermissions):
+        found = [command.write, command.read]
+    return [pattern for pattern in found if isinstance(pattern, str)]

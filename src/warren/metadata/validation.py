@@ -54,4 +54,9 @@ def pattern(name: str, term: object) -> str | None:
     error = pattern_error(term)
     if error is None:
         return None
-    return f'{name} should be regular expression but is invalid: {{"{error[0]}",{error[1]}}}'
+    return invalid_pattern(name, *error)
+
+
+def invalid_pattern(name: str, message: str, place: int) -> str:
+    """What is said of a pattern that is none."""
+    return f'{name} should be regular expression but is invalid: {{"{message}",{place}}}'

@@ -35,6 +35,7 @@ from warren.node.http_ports import HttpPorts
 from warren.node.journaling import Journaling
 from warren.node.logging import Log
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
+from warren.node.patterns import report_suspended
 from warren.node.refusal import BootRefused, NodeFailed
 from warren.node.sampling import Sampling
 from warren.runtime.clock import Clock
@@ -59,6 +60,7 @@ logger = logging.getLogger("warren.node")
 # How often files of certificates are looked at, and the wall clock is followed.
 _CERTIFICATES_S = 10
 _CLOCK_S = 10
+_PATTERNS_S = 1
 # How often the collector of cycles is asked whether it is time.
 _COLLECTOR_S = 1
 # How often a stopping node looks whether its clients have left.
@@ -168,6 +170,7 @@ class Node:
         self._shares = shares(raise_descriptor_limit(), self._http.count)
         self._periodic = [
             Periodic(loop, _CLOCK_S, self._clock.follow),
+            Periodic(loop, _PATTERNS_S, report_suspended),
         ]
 
     @property

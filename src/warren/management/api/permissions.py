@@ -20,6 +20,7 @@ from warren.metadata.commands import (
     SetTopicPermissions,
 )
 from warren.metadata.permissions import Permission, TopicPermission
+from warren.model.patterns import TOO_SLOW, is_suspended
 
 # True for a user and a virtual host that are asked for.
 Choice = Callable[[str, str], bool]
@@ -52,6 +53,7 @@ class PermissionShape(TypedDict, total=False):
     configure: str
     write: str
     read: str
+    suspended: str
 
 
 class TopicPermissionShape(TypedDict, total=False):
@@ -62,6 +64,7 @@ class TopicPermissionShape(TypedDict, total=False):
     exchange: str
     write: str
     read: str
+    suspended: str
 
 
 _permissions = described(query=ListQuery, gives=list[PermissionShape])
@@ -216,12 +219,25 @@ def _permission(entry: tuple[tuple[str, str], Permission]) -> Facts:
         "configure": found.configure,
         "write": found.write,
         "read": found.read,
+        **_suspended(found.configure, found.write, found.read),
     }
+
+
+def _suspended(*patterns: str) -> Facts:
+    """What is said of patterns of which one takes too long; nothing of others."""
+    return {"suspended": TOO_SLOW} if any(map(is_suspended, patterns)) else {}
 
 
 def _topic(entry: _Topic) -> Facts:
     user, vhost, exchange, found = entry
-    return {"user": user, "vhost": vhost, "exchange": exchange, "write": found.write, "read": found.read}
+    return {
+        "user": user,
+        "vhost": vhost,
+        "exchange": exchange,
+        "write": found.write,
+        "read": found.read,
+        **_suspended(found.write, found.read),
+    }
 
 
 def _any(_: str, __: str) -> bool:

@@ -16,6 +16,7 @@ from warren.metadata.commands import ClearPolicy, SetPolicy
 from warren.metadata.definitions import policy_entry
 from warren.metadata.policies import Policy
 from warren.metadata.vhosts import Vhost
+from warren.model.patterns import TOO_SLOW
 
 _Named = tuple[str, Policy]
 
@@ -31,7 +32,15 @@ PolicyBody = TypedDict(
 )
 PolicyShape = TypedDict(
     "PolicyShape",
-    {"vhost": str, "name": str, "pattern": str, "apply-to": str, "definition": Table, "priority": int},
+    {
+        "vhost": str,
+        "name": str,
+        "pattern": str,
+        "apply-to": str,
+        "definition": Table,
+        "priority": int,
+        "suspended": str,
+    },
     total=False,
 )
 
@@ -110,4 +119,7 @@ async def _reply(request: web.Request, found: list[_Named]) -> web.StreamRespons
 
 
 def _facts(named: _Named) -> Facts:
-    return policy_entry(*named)
+    facts = policy_entry(*named)
+    if named[1].matcher.is_suspended:
+        facts["suspended"] = TOO_SLOW
+    return facts
