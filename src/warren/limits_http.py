@@ -24,5 +24,17 @@ HTTP_LINE_SIZE_MAX = 8_190
 HTTP_STALLED_S = 30.0
 # ... namely so many octets: a modem's worth. Bodies and answers may be megabytes, and take as long as that.
 HTTP_STALLED_SIZE_MIN = 30_000
+# Streams of answers of one user at once: a wall of screens.
+LIVE_USER_STREAMS_MAX = 200
+# Answers that are asked for at once for all streams: each is in memory, with what it is made of.
+LIVE_ASKED_AT_ONCE_MAX = 4
+# One answer that is followed: as what goes out whole.
+LIVE_EVENT_SIZE_MAX = 1_048_576
+# What the kernel holds of a stream, about; by itself it would take megabytes for each.
+LIVE_SOCKET_SIZE = 65_536
+# Octets that one user's streams wait to be read; a stream that would have more of them wait ends.
+LIVE_USER_SIZE_MAX = 16_777_216
+# And those of all users of a port.
+LIVE_SIZE_MAX = 67_108_864
 # How long the rest of a body that nobody wants is read and thrown away (s), so that its sender sees why.
 HTTP_REST_S = 5.0

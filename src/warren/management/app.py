@@ -12,7 +12,7 @@ from aiohttp import web
 from warren.errors import AmqpError
 from warren.limits import HTTP_BODY_SIZE_MAX
 from warren.management.api.documents import allow_document
-from warren.management.api.live import allow_live
+from warren.management.api.live import GETS, allow_live
 from warren.management.auth import admit
 from warren.management.bodies import BODIES, Bodies
 from warren.management.connections import HttpConnections, PortSettings
@@ -138,6 +138,7 @@ def _responder(node: Managed, route: Route) -> Responder:
         answer = handler(request, node)
         return await answer if isawaitable(answer) else answer
 
+    setattr(respond, GETS, route.handler("GET"))
     return respond
 
 

@@ -17,6 +17,7 @@ H = TypeVar("H", bound=Callable[..., object])
 # A TypedDict, or another type whose values are JSON; None for no body at all.
 Shape: TypeAlias = Any
 
+JSON = "application/json"
 # Where a request keeps the description of what answers it.
 DESCRIBED = "described"
 
@@ -32,7 +33,7 @@ class Description:
     body_type: str = "application/json"
     # By status, where it is another than the method has anyway.
     answers: Mapping[int, Shape] | None = None
-    answer_type: str = "application/json"
+    answer_type: str = JSON
 
 
 def meant(words: str) -> msgspec.Meta:

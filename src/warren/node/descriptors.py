@@ -14,7 +14,7 @@ from warren.limits_http import (
 
 _FILES_SHARE = 4
 _FILES_MIN = 64
-_HTTP_SHARE = 16
+_HTTP_SHARE = 8
 _HTTP_MIN = 8
 # What is asked for where as many may be had as one likes.
 _ENOUGH = 1_048_576

@@ -11,5 +11,5 @@ from warren.node.descriptors import shares
 def test_a_quarter_is_left_for_files_whatever_clients_do(descriptors: int, ports: int) -> None:
     shared = shares(descriptors, ports)
     assert shared.clients + ports * shared.each_of_http <= descriptors * 3 // 4
-    assert shared.clients >= descriptors // 2 - ports * descriptors // 16
+    assert shared.clients >= descriptors // 4
     assert 8 <= shared.each_of_http <= HTTP_CONNECTIONS_MAX

@@ -1,0 +1,101 @@
+"""Streams of answers: what can be followed, and what becomes of those that nobody reads."""
+
+import base64
+import json
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.integration.api import Client
+from tests.integration.process import Broker, broker
+
+from warren.limits_http import LIVE_USER_STREAMS_MAX
+
+TIMEOUT_S = 60
+GUEST = "authorization: Basic " + base64.b64encode(b"guest:guest").decode()
+STREAMS = 150
+# What all of them may take, in one process with what makes their answers.
+MEMORY_MAX = 80_000_000
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/warren/live",
+        "/api/warren/live/",
+        "/api/warren%2Flive?path=/api/overview",
+        "/api/warren/%6Cive?path=/api/overview",
+        "/api/warren/liv%65?path=/api/overview",
+        "/api/%77arren/live/?path=/api/overview",
+        "/api/./warren/live?path=/api/overview",
+        "/api/x/../warren/live?path=/api/overview",
+        "/api//warren/live",
+        "/api/warren/queues/%2F/q/rows",
+        "/api/warren/queues/%2F/q/row%73",
+        "/api/warren/streams/%2F/q/rows",
+        "/api/none",
+        "/api/definitions#x",
+        "/api/login",
+        "/api/../metrics",
+        "/metrics",
+        "//x/api/overview",
+        "http://x/api/overview",
+        "/api/overview\r\nx: y",
+    ],
+)
+def test_what_is_no_get_with_json_cannot_be_followed(client: Client, path: str) -> None:
+    client.ask("PUT /queues/%2F/q", {})
+    escaped = path.replace("%", "%25").replace("&", "%26").replace("#", "%23").replace("?", "%3F")
+    escaped = escaped.replace("\r\n", "%0D%0A").replace(" ", "%20")
+    answer = client.ask(f"GET /warren/live?path=/api/overview&path={escaped}")
+    assert (answer.status, answer.value["error"]) == (400, "bad_request")
+
+
+def test_a_name_with_a_slash_in_it_is_followed(node: Broker) -> None:
+    with follow(node, "path=/api/exchanges/%252F/amq.topic") as connected, connected.makefile("rb") as lines:
+        event = next(line for line in lines if line.startswith(b"data: "))
+        assert json.loads(event.removeprefix(b"data: "))["body"]["name"] == "amq.topic"
+
+
+def peak(node: Broker) -> int:
+    """The most octets of memory that the process has had."""
+    lines = Path(f"/proc/{node.process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def follow(node: Broker, query: str) -> socket.socket:
+    """A stream that nobody reads, up to its first line."""
+    connected = socket.socket()
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connected.settimeout(TIMEOUT_S)
+    connected.connect(("127.0.0.1", node.ports["http"]))
+    connected.sendall(f"GET /api/warren/live?{query} HTTP/1.1\r\nhost: x\r\n{GUEST}\r\n\r\n".encode())
+    return connected
+
+
+def test_streams_that_nobody_reads_take_a_bounded_memory_and_end() -> None:
+    with broker() as node, ExitStack() as stack:
+        client = Client(node)
+        assert client.status("PUT /global-parameters/large", {"value": "x" * 900_000}) == 201
+        before = peak(node)
+        # Each is another answer, of which its socket takes a part.
+        for at in range(STREAMS):
+            connected = stack.enter_context(follow(node, f"path=/api/global-parameters%3Fn={at}"))
+            assert connected.recv(12) == b"HTTP/1.1 200"
+        # All were asked for before this one is answered.
+        assert client.get(f"/global-parameters?n={STREAMS}")
+        # One more is let go of as soon as it would have to wait.
+        with follow(node, "path=/api/global-parameters%3Fn=last") as last:
+            while last.recv(65_536):
+                pass
+        assert peak(node) - before < MEMORY_MAX
+        client.close()
+
+
+def test_a_user_has_so_many_streams_and_no_more(node: Broker) -> None:
+    with ExitStack() as stack:
+        for at in range(LIVE_USER_STREAMS_MAX + 1):
+            connected = stack.enter_context(follow(node, "path=/api/whoami"))
+            answered = b"HTTP/1.1 200" if at < LIVE_USER_STREAMS_MAX else b"HTTP/1.1 503"
+            assert connected.recv(12) == answered
