@@ -16,11 +16,10 @@ from warren.errors import (
     ConnectionForced,
     FrameError,
     InternalError,
-    UnexpectedFrame,
 )
 from warren.session import telling
 from warren.session.channel import Channel, abandon
-from warren.session.closing import close_text
+from warren.session.closing import close_text, misplaced
 from warren.session.domain import Domain, Login
 from warren.session.entrance import Entrance
 from warren.session.handshake import Handshake
@@ -37,7 +36,7 @@ from warren.vhost.errand import run
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
 from warren.wire.erlang import frame_octets
-from warren.wire.frames import HEARTBEAT, METHOD, FrameReader
+from warren.wire.frames import BODY, HEARTBEAT, METHOD, FrameReader
 from warren.wire.method import index_of
 from warren.wire.methods import decode_method
 
@@ -45,6 +44,7 @@ _WORK_MAX = limits.WORK_PER_TURN_MAX
 _DECLARATION_WORK = limits.DECLARATION_WORK
 _HEARTBEAT = HEARTBEAT
 _METHOD = METHOD
+_BODY = BODY
 _CHANNEL_OPEN = methods.ChannelOpen.index
 _CHANNEL_OPEN_OK = methods.ChannelOpenOk().encode()
 _CLOSE_OK = methods.ConnectionCloseOk().encode()
@@ -447,6 +447,8 @@ class Connection:
 
     def _open_channel(self, reader: FrameReader) -> Channel:
         """The first frame for a channel number: it must be channel.open."""
+        if not _METHOD <= reader.kind <= _BODY:
+            raise misplaced(reader.kind, reader.payload())
         index = index_of(reader.payload()) if reader.kind == _METHOD else 0
         if index != _CHANNEL_OPEN:
             raise ChannelNumberError("expected 'channel.open'", method_index=index)
@@ -467,7 +469,7 @@ class Connection:
     def _obey_channel_0(self, reader: FrameReader) -> None:
         """A method of class connection on an open connection."""
         if reader.kind != _METHOD:
-            raise UnexpectedFrame(frame_octets(reader.kind, reader.payload()), method_index=0)
+            raise misplaced(reader.kind, reader.payload())
         if reader.size < 4:
             raise FrameError(f"{frame_octets(1, reader.payload())}: unknown_frame", method_index=0)
         method = decode_method(reader.payload())

@@ -6,11 +6,11 @@ time is not the client's.
 
 from collections.abc import Callable, Coroutine
 
-from warren.errors import AmqpError, UnexpectedFrame
+from warren.errors import AmqpError
+from warren.session.closing import misplaced
 from warren.session.handshake import PROTOCOL_HEADER, PROTOCOL_HEADER_SIZE, Handshake
 from warren.session.outbox import Outbox
 from warren.vhost.errand import Later, Pending, step
-from warren.wire.erlang import frame_octets
 from warren.wire.frames import METHOD, FrameReader
 from warren.wire.method import Method
 from warren.wire.methods import ConnectionTuneOk, decode_method
@@ -77,7 +77,7 @@ class Entrance:
     def obey(self, reader: FrameReader, now: int) -> None:
         """Obey the frame under the cursor, which is no heartbeat; an AmqpError goes to `refuse`."""
         if reader.channel or reader.kind != METHOD:
-            raise UnexpectedFrame(frame_octets(reader.kind, reader.payload()), method_index=0)
+            raise misplaced(reader.kind, reader.payload())
         self._asked_at = now
         self._negotiation = self._negotiate(decode_method(reader.payload()), reader)
         self.go_on(now)
