@@ -38,6 +38,12 @@ class _Answer:
     asked_at: float
     event: asyncio.Task[bytes]
 
+    @property
+    def size(self) -> int:
+        """Its octets, when it is there."""
+        is_there = self.event.done() and not self.event.cancelled() and self.event.exception() is None
+        return len(self.event.result()) if is_there else 0
+
 
 class Following:
     """All streams of one port."""
@@ -83,11 +89,19 @@ class Following:
         key = (user.name, path)
         answer = self._answers.get(key)
         if answer is None or now - answer.asked_at >= _SHARED_S or answer.user != user:
-            for old in [each for each, one in self._answers.items() if now - one.asked_at >= _SHARED_S]:
-                del self._answers[old]
+            self._forget(now)
             answer = _Answer(user, now, asyncio.create_task(self._asked(request, path)))
+            self._answers.pop(key, None)
             self._answers[key] = answer
         return await asyncio.shield(answer.event)
+
+    def _forget(self, now: float) -> None:
+        """Let go of answers that are old, and of the eldest as long as all are too much to hold."""
+        size = 0
+        for key, answer in reversed(list(self._answers.items())):
+            size += answer.size
+            if now - answer.asked_at >= _SHARED_S or size > LIVE_USER_SIZE_MAX:
+                del self._answers[key]
 
     async def _asked(self, request: web.Request, path: str) -> bytes:
         async with self._turns:

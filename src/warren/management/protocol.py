@@ -59,6 +59,7 @@ class HttpProtocol(RequestHandler):
         "_part_size",
         "_patience",
         "_waits_since",
+        "lost",
         "on_lost",
         "on_open",
     )
@@ -81,6 +82,8 @@ class HttpProtocol(RequestHandler):
         self._patience = patience
         self.on_open: Callable[[], None] = _nothing
         self.on_lost: Callable[[], None] = _nothing
+        # Over when the client is gone.
+        self.lost: asyncio.Future[None] = loop.create_future()
         # The transport until the client is gone, also when nothing more is to be sent.
         self._link: asyncio.Transport | None = None
         # The wait for a request, and when it was first seen; when the part of one that is here began.
@@ -110,6 +113,8 @@ class HttpProtocol(RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """The client is gone."""
         self._link = None
+        if not self.lost.done():
+            self.lost.set_result(None)
         super().connection_lost(exc)
         self.on_lost()
 

@@ -21,6 +21,7 @@ from warren.management.auth import authenticate, user_of
 from warren.management.describing import JSON, Description, described_as, description_of
 from warren.management.following import Ask, Following, asking, event_of
 from warren.management.managed import Managed
+from warren.management.protocol import HttpProtocol
 from warren.management.replies import Refused, bad_request
 
 _HEADERS = {
@@ -114,13 +115,15 @@ class _Stream:
     async def follow(self, paths: list[str]) -> None:
         """Send what `paths` answer until the client goes, or does not read."""
         loop = asyncio.get_running_loop()
-        while True:
+        protocol = self._request.protocol
+        assert isinstance(protocol, HttpProtocol)
+        while not protocol.lost.done():
             for path in paths:
                 if not await self._send(path):
                     return
             # A comment, which shows whether the client is there still.
             await self._response.write(b":\n\n")
-            await asyncio.sleep(_INTERVAL_S - loop.time() % _INTERVAL_S)
+            await asyncio.wait({protocol.lost}, timeout=_INTERVAL_S - loop.time() % _INTERVAL_S)
 
     async def _send(self, path: str) -> bool:
         event = await self._event(path)
