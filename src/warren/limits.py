@@ -206,6 +206,12 @@ CLOSING_MS = 30_000
 BROKEN_CLOSING_MS = 1_000
 # Deliveries that are held too long are looked for this often, or four times within the timeout.
 CONSUMER_TIMEOUT_CHECK_MS = 60_000
+# Consumers of one channel; RabbitMQ 4 has a setting for it, without a bound unless it is set. Each takes some
+# 700 octets, and what lets a channel go on looks at all of them. Nobody was seen with more than hundreds.
+CHANNEL_CONSUMERS_MAX = 10_000
+# Consumers of one queue, whatever their channels: they come and go in constant time, and whoever lists them,
+# or deletes the queue, looks at all of them.
+QUEUE_CONSUMERS_MAX = 50_000
 # Changes of the time to live that messages which came before them may tell apart in one queue and priority
 # level; of more, the eldest two count as the longer one. It takes a policy to make one.
 TTL_CHANGES_MAX = 64

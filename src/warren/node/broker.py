@@ -201,6 +201,7 @@ class Broker:
             ),
             message_size_max=config.get(settings.MESSAGE_SIZE),
             consumer_timeout_ms=config.get(settings.CONSUMER_TIMEOUT),
+            consumers_per_channel_max=config.get(settings.CHANNEL_CONSUMERS),
             event_vhost=config.get(settings.EVENT_VHOST),
         )
 

@@ -63,7 +63,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "RabbitMQ 4 has it, and 3.10 has not": (
         "deprecated_features", "definitions.skip_if_unchanged", "anonymous_login_user",
-        "anonymous_login_pass", "channel_max_per_node", "consumer_max_per_channel",
+        "anonymous_login_pass", "channel_max_per_node",
         "session_max_per_connection", "link_max_per_session", "vhost_max", "exchange_max", "default_limits",
         "default_policies", "default_queue_type", "default_users",
     ),

@@ -133,6 +133,12 @@ CONSUMER_TIMEOUT: Setting[int | None] = Setting(
     unless(("undefined", "infinity"), _MS),
     "milliseconds a delivery may be unsettled",
 )
+CHANNEL_CONSUMERS: Setting[int | None] = Setting(
+    "consumer_max_per_channel",
+    limits.CHANNEL_CONSUMERS_MAX,
+    unless(("infinity",), integer(1)),
+    "consumers of one channel",
+)
 SHUTDOWN_GRACE = Setting("shutdown_grace", 5_000, _MS, "milliseconds for clients to leave at a stop")
 
 # --- TLS --------------------------------------------------------------------------------------

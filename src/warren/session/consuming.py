@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from warren.errors import AmqpNotImplemented, PreconditionFailed
+from warren.errors import AmqpNotImplemented, NotAllowed, PreconditionFailed
+from warren.limits import QUEUE_CONSUMERS_MAX
 from warren.metadata.records import NO_ARGUMENTS
 from warren.model.names import generated_name
 from warren.queues.local import LocalQueue
@@ -31,6 +32,7 @@ class Consuming:
 
     __slots__ = (
         "_check_timeouts",
+        "_consumers_max",
         "_declaring",
         "_outbox",
         "_random_octets",
@@ -51,6 +53,7 @@ class Consuming:
         self._requester = context.requester
         self._random_octets = context.random_octets
         self._check_timeouts = context.check_timeouts
+        self._consumers_max = context.consumers_max
 
     def handle(self, method: Method) -> None:
         """Obey `method`."""
@@ -77,6 +80,10 @@ class Consuming:
         )
         reading = self._reading(method, queue)
         queue.check_consumer(consumer)
+        if queue.consumer_count >= QUEUE_CONSUMERS_MAX:
+            raise PreconditionFailed(
+                f"{_described(queue)} has reached the maximum ({QUEUE_CONSUMERS_MAX}) of consumers"
+            )
         if isinstance(queue, StreamQueue):
             if not self._subscriber.prefetch:
                 raise PreconditionFailed(f"consumer prefetch count is not set for '{_described(queue)}'")
@@ -108,6 +115,9 @@ class Consuming:
 
     def _tag(self, tag: str) -> str:
         self._subscriber.check_tag(tag)
+        most = self._consumers_max
+        if most is not None and len(self._subscriber.consumers) >= most:
+            raise NotAllowed(f"reached maximum ({most}) of consumers per channel")
         return tag or generated_name("amq.ctag", self._random_octets(_TAG_OCTETS))
 
     def _queue(self, name: str) -> LocalQueue:
@@ -155,6 +165,8 @@ class ConsumeContext:
     random_octets: Callable[[int], bytes]
     # Told how long a delivery of a queue that is consumed may be held (ms).
     check_timeouts: Callable[[int | None], None]
+    # How many consumers the channel may have; None is no limit.
+    consumers_max: int | None
 
 
 HANDLERS: dict[type[Method], Callable[[Consuming, Any], None]] = {

@@ -35,6 +35,7 @@ def open_channel(connection: "Connection", number: int) -> Channel:
         requester=requester,
         random_octets=connection.server.random_octets,
         check_timeouts=connection.check_timeouts,
+        consumers_max=connection.server.settings.consumers_per_channel_max,
     )
     publisher = Publisher(vhost, outbox, number, rules.admit)
     server = connection.server

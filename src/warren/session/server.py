@@ -27,6 +27,8 @@ class SessionSettings:
     message_size_max: int = limits.MESSAGE_SIZE_MAX
     # How long a delivery may be unsettled before its consumer is cancelled; None is for ever.
     consumer_timeout_ms: int | None = limits.CONSUMER_TIMEOUT_MS
+    # None is no limit.
+    consumers_per_channel_max: int | None = limits.CHANNEL_CONSUMERS_MAX
     # The virtual host in which what happens is announced.
     event_vhost: str = "/"
 

@@ -1,6 +1,6 @@
 """The consuming half of a channel: consumers, delivery tags, prefetch, settling."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from warren.errors import NotAllowed
 from warren.limits import FRAME_OVERHEAD
@@ -261,7 +261,7 @@ class Subscriber(Counters):
         self._got_count = 0
 
     @property
-    def consumers(self) -> "Iterable[Subscription]":
+    def consumers(self) -> "Collection[Subscription]":
         """Its consumers."""
         return self._consumers.values()
 

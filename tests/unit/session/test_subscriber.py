@@ -1,7 +1,9 @@
 """What a channel consumes: prefetch of each kind, settling, and who is told of an end."""
 
+import pytest
 from tests.unit.session.client import Broker, Client, call, publication
 
+from warren.session import consuming as consuming_half
 from warren.wire import methods
 
 
@@ -188,3 +190,31 @@ def test_the_prefetch_of_a_channel_has_room_for_what_was_taken_back() -> None:
     assert client.bodies() == [b"0"]
     assert taken_back(broker, client, 1) == 1
     assert client.bodies() == [b"0"]
+
+
+def test_a_channel_has_so_many_consumers_at_most() -> None:
+    client = Broker(consumers_per_channel_max=2).client()
+    client.ask(methods.QueueDeclare(queue="q"))
+    for tag in ("a", "b"):
+        client.ask(methods.BasicConsume(queue="q", consumer_tag=tag))
+    client.ask(methods.BasicCancel("a"))
+    client.ask(methods.BasicConsume(queue="q", consumer_tag="c"))
+    [close] = client.ask(methods.BasicConsume(queue="q", consumer_tag="d"))
+    assert (close.method.name, close.method.reply_code, close.method.reply_text) == (
+        "connection.close",
+        530,
+        "NOT_ALLOWED - reached maximum (2) of consumers per channel",
+    )
+
+
+def test_a_queue_has_so_many_consumers_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consuming_half, "QUEUE_CONSUMERS_MAX", 2)
+    broker = Broker()
+    clients = [broker.client() for _ in range(3)]
+    clients[0].ask(methods.QueueDeclare(queue="q"))
+    said = [client.ask(methods.BasicConsume(queue="q"))[0].method for client in clients]
+    assert [one.name for one in said] == ["basic.consume-ok", "basic.consume-ok", "channel.close"]
+    assert (said[2].reply_code, said[2].reply_text) == (
+        406,
+        "PRECONDITION_FAILED - queue 'q' in vhost '/' has reached the maximum (2) of consumers",
+    )
