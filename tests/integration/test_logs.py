@@ -133,6 +133,19 @@ def _said(log: str) -> list[str]:
     return lines[next(at for at, line in enumerate(lines) if line.startswith("info")) :]
 
 
+# Lines in which RabbitMQ has a term of Erlang's, and what stands in ours.
+_PLAIN = {
+    '{bad_header,<<"GET / HT">>}': "the client speaks HTTP, not AMQP: it began with b'GET / HT'",
+    "connection_closed_with_no_data_received": "the client closed it before it said anything",
+}
+
+
+def _plainly(line: str) -> str:
+    for term, words in _PLAIN.items():
+        line = line.replace(term, words)
+    return line
+
+
 @pytest.mark.rabbitmq
 @pytest.mark.skipif(not rabbitmq.is_installed(), reason="rabbitmq-server is not installed")
 def test_the_lines_about_clients_are_rabbitmqs(tmp_path: Path) -> None:
@@ -151,7 +164,7 @@ def test_the_lines_about_clients_are_rabbitmqs(tmp_path: Path) -> None:
         _come_and_go(theirs.port)
         theirs.stop()
         log = max((tmp_path / "theirs" / "log").glob("*.log"), key=lambda path: path.stat().st_size)
-        expected = _said(log.read_text())
+        expected = [_plainly(line) for line in _said(log.read_text())]
     finally:
         theirs.stop()
         theirs.remove()

@@ -36,7 +36,7 @@ def test_each_module_that_is_compiled_is_a_line_that_says_which_one_of_how_many(
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
-    assert sorted(re.findall(r"^\[(\d)/2\] Cythonizing", built.stdout, re.MULTILINE)) == ["1", "2"]
-    assert re.findall(r"^\[(\d)/2\] Compiled few\.(?:one|two)$", built.stdout, re.MULTILINE) == ["1", "2"]
+    assert sorted(re.findall(r"\[(\d)/2\] Cythonizing", built.stdout)) == ["1", "2"]
+    assert re.findall(r"\[(\d)/2\] Compiled few\.(?:one|two)", built.stdout) == ["1", "2"]
     # And nothing of what setuptools copies where.
     assert len(built.stdout.splitlines()) <= 8

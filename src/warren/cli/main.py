@@ -27,7 +27,10 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name."""
         if cmd_name not in _LARGE:
-            return super().get_command(ctx, cmd_name)
+            found = super().get_command(ctx, cmd_name)
+            # `queue` is understood for `queues`, `policy` for `policies`, and shown nowhere.
+            plural = f"{cmd_name[:-1]}ies" if cmd_name.endswith("y") else f"{cmd_name}s"
+            return found or super().get_command(ctx, plural)
         command: click.Command = getattr(import_module(_LARGE[cmd_name]), cmd_name)
         return command
 
@@ -44,6 +47,27 @@ def main(**given: object) -> None:
     They end with 0 if it is done, 1 if it was refused or is not there, 2 for wrong usage, 3 if the broker is
     not reached, 4 if the user may not, 5 if the broker failed, 6 if a health check found something.
     """
+
+
+@main.command("help")
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.pass_context
+def help_command(context: click.Context, words: tuple[str, ...]) -> None:
+    """Show what a command takes, as --help does."""
+    found = context.find_root()
+    command: click.Command = main
+    for word in words:
+        inner = command.get_command(found, word) if isinstance(command, click.Group) else None
+        if inner is None:
+            raise click.UsageError(f"No such command {' '.join(words)!r}.", context)
+        found, command = click.Context(inner, info_name=word, parent=found), inner
+    click.echo(command.get_help(found))
+
+
+@main.command("version")
+def version_command() -> None:
+    """Print the version, as --version does; of a broker, 'nodes version'."""
+    click.echo(f"warren, version {__version__}")
 
 
 add_commands(main)

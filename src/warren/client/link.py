@@ -37,6 +37,12 @@ RECEIVE_BYTES = 65_536
 Answer = TypeVar("Answer", bound=Method)
 
 
+_BARE_SLASH = (
+    "a URI that ends with the slash after its port names the virtual host with the empty name: "
+    "leave the slash out, or write /%2f, for '/'"
+)
+
+
 class BrokerRefused(Exception):
     """The broker closed the channel or the connection, or went away; the text says what it gave as reason."""
 
@@ -95,7 +101,12 @@ class Link:
                 channel_max=tune.channel_max, frame_max=self.frame_size_max, heartbeat=manner.heartbeat
             ),
         )
-        self.call(0, ConnectionOpen(virtual_host=target.vhost), ConnectionOpenOk)
+        try:
+            self.call(0, ConnectionOpen(virtual_host=target.vhost), ConnectionOpenOk)
+        except BrokerRefused as error:
+            if target.vhost or not error.code:
+                raise
+            raise BrokerRefused(f"{error}; {_BARE_SLASH}", error.code) from None
 
     def open_channel(self, channel: int = 1) -> None:
         """Open channel number `channel`."""

@@ -7,7 +7,7 @@ from the route itself, as its path, its right and its refusals, is not said agai
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeAlias, TypedDict, TypeVar
+from typing import Annotated, Any, Generic, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 
@@ -86,6 +86,8 @@ class Refusal(TypedDict):
 
     error: str
     reason: Any
+    # For people, where the reason is for programs.
+    message: NotRequired[str]
 
 
 _NOTHING = Description()

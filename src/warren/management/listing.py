@@ -175,12 +175,12 @@ def _name_filter(request: web.Request) -> NameFilter | None:
         return None
     try:
         return name_filter(name, is_pattern=request.query.get("use_regex", "") == "true")
-    except PatternError:
-        raise _invalid() from None
+    except PatternError as error:
+        raise _invalid(str(error)) from None
 
 
-def _invalid() -> Exception:
-    return bad_request("Pagination parameters are invalid")
+def _invalid(message: str = "") -> Exception:
+    return bad_request("Pagination parameters are invalid", message=message)
 
 
 async def _chosen(records: Sequence[R], names_of: Column[R] | None, chosen: NameFilter) -> Sequence[R]:
@@ -190,8 +190,8 @@ async def _chosen(records: Sequence[R], names_of: Column[R] | None, chosen: Name
     for piece in _pieces(records, chosen.per_turn):
         try:
             found += compress(piece, chosen.fits([str(name) for name in names_of(piece)]))
-        except PatternError:
-            raise _invalid() from None
+        except PatternError as error:
+            raise _invalid(str(error)) from None
         await asyncio.sleep(0)
     return found
 

@@ -21,12 +21,13 @@ _REPEATS = re.compile(r"[*+?]")
 _INVOLVED = re.compile(r"[({]|\[\[|\[:|\\[^dws.*+?\-|\[\]]")
 _REPEATS_MAX = 2
 _PLAIN_LENGTH_MAX = 200
+_COSTLY = "the regular expression takes too long: one without groups and with fewer repetitions is quick"
 # Names between two looks at the clock.
 _TIMED = 8
 
 
 class PatternError(Exception):
-    """It is no pattern, or takes too long."""
+    """It is no pattern, or takes too long; the text says which."""
 
 
 class NameFilter(Protocol):
@@ -50,8 +51,10 @@ def name_filter(text: str, *, is_pattern: bool) -> NameFilter:
         if _is_quick(text):
             return Matching(re.compile(text, re.IGNORECASE).search)
         return Bounded(regex.compile(text, regex.IGNORECASE, cache_pattern=False))
-    except (re.error, regex.error, RecursionError, MemoryError, OverflowError):
-        raise PatternError from None
+    except (re.error, regex.error) as error:
+        raise PatternError(f"'{text}' is no regular expression: {error}") from None
+    except (RecursionError, MemoryError, OverflowError):
+        raise PatternError(f"the regular expression is too large: {len(text)} characters") from None
 
 
 def _is_quick(pattern: str) -> bool:
@@ -109,7 +112,7 @@ class Bounded:
             spent = thread_time() - start
             self._left = min(PATTERN_TIME_S, self._left + _TIMED * PATTERN_NAME_S - spent)
             if self._left <= 0:
-                raise PatternError
+                raise PatternError(_COSTLY)
         return found
 
     def _is_in(self, name: str) -> bool:
@@ -117,4 +120,4 @@ class Bounded:
         for share in (_TIMED, 1):
             with suppress(TimeoutError):
                 return self._pattern.search(name, timeout=self._left / share) is not None
-        raise PatternError
+        raise PatternError(_COSTLY)

@@ -84,19 +84,22 @@ def ended(coroutine: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
 
 def vhost_of(request: web.Request, node: Managed) -> Vhost:
     """The virtual host that the path names."""
-    vhost = node.metadata.vhost(request.match_info["vhost"])
+    name = request.match_info["vhost"]
+    vhost = node.metadata.vhost(name)
     if vhost is None:
+        message = f"there is no virtual host '{name}'"
         if request.method == "PUT":
-            raise Refused(refused(404, "not_found", "vhost_not_found"))
-        raise missing()
+            raise Refused(refused(404, "not_found", "vhost_not_found", message))
+        raise missing(message)
     return vhost
 
 
 def user_named(request: web.Request, node: Managed) -> User:
     """The user whom the path names."""
-    user = node.metadata.users.by_name.get(request.match_info["user"])
+    name = request.match_info["user"]
+    user = node.metadata.users.by_name.get(name)
     if user is None:
-        raise missing()
+        raise missing(f"there is no user '{name}'")
     return user
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 import msgspec
 from aiohttp import web
 
+from warren.management.plain_reasons import plain
+
 _HEADERS = {
     "cache-control": "no-cache",
     "vary": "accept, accept-encoding, origin",
@@ -101,14 +103,18 @@ def failed(reason: str, **more: object) -> web.Response:
     return reply({"status": "failed", "reason": reason} | more, 503)
 
 
-def refused(status: int, error: str, reason: object) -> web.Response:
-    """A request that was not obeyed, and why."""
-    return reply({"error": error, "reason": reason}, status)
+def refused(status: int, error: str, reason: object, message: str = "") -> web.Response:
+    """A request that was not obeyed, and why; people are told `message` where a reason is for programs."""
+    body = {"error": error, "reason": reason}
+    message = message or plain(reason)
+    if message != reason:
+        body["message"] = message
+    return reply(body, status)
 
 
-def bad_request(reason: object, error: str = "bad_request") -> Refused:
+def bad_request(reason: object, error: str = "bad_request", message: str = "") -> Refused:
     """The client is wrong, and how."""
-    return Refused(refused(400, error, reason))
+    return Refused(refused(400, error, reason, message))
 
 
 def not_authorised(reason: str) -> Refused:
@@ -116,14 +122,14 @@ def not_authorised(reason: str) -> Refused:
     return Refused(refused(401, "not_authorised", reason))
 
 
-def not_found() -> web.Response:
-    """No such thing."""
-    return refused(404, "Object Not Found", "Not Found")
+def not_found(message: str = "") -> web.Response:
+    """No such thing; `message` says which."""
+    return refused(404, "Object Not Found", "Not Found", message)
 
 
-def missing() -> Refused:
+def missing(message: str = "") -> Refused:
     """The same, from inside."""
-    return Refused(not_found())
+    return Refused(not_found(message))
 
 
 def _as_text(value: object) -> object:

@@ -220,3 +220,5 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "federation-upstream-set": _Setting("federation upstream set", _string),
     "federation-upstream-pattern": _Setting("federation upstream pattern", _string),
 }
+# Whatever may be set by a policy.
+SETTING_NAMES: Final = tuple(_SETTINGS)

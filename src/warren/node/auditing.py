@@ -5,14 +5,16 @@ What applications make and remove all the time, queues and bindings, is logged a
 
 import logging
 
+from warren.management.plain_reasons import plain
 from warren.metadata.commands import Command, Meta, Outcome, Reply
 from warren.metadata.events import Event
 from warren.metadata.machine import Metadata
 from warren.session.announcing import Announcer
 from warren.session.changes import Changes, is_of_topology
 
-# The values of parameters hold addresses with passwords in them.
-_SECRET = ("value",)
+# The values of parameters hold addresses with passwords in them; `metadata` is Erlang's term of what stands
+# beside it as well.
+_LEFT_OUT = ("value", "metadata")
 
 logger = logging.getLogger("warren.audit")
 
@@ -41,9 +43,17 @@ class Auditing:
             if is_heard:
                 self._announcer.announce(key, meta.user, facts)
             if is_logged:
-                said = ", ".join(f"{name} {facts[name]!r}" for name in facts if name not in _SECRET)
-                fields = {name: value for name, value in facts.items() if name not in _SECRET}
+                shown = {name: value for name, value in facts.items() if name not in _LEFT_OUT}
+                fields = {name: _plainly(value) for name, value in shown.items()}
+                said = ", ".join(f"{name} {value!r}" for name, value in fields.items())
                 known: dict[str, object] = {
                     "event": key, "user": meta.user, "result": "done", "facts": fields,
                 }  # fmt: skip
                 logger.log(level, "user '%s': %s: %s", meta.user, key, said, extra={"fields": known})
+
+
+def _plainly(value: object) -> object:
+    """What stands in an event as Erlang prints it, in words."""
+    if isinstance(value, list):
+        return [_plainly(item) for item in value]
+    return plain(value) if isinstance(value, str) else value

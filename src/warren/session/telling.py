@@ -10,7 +10,6 @@ from warren.errors import AmqpError, LoginRefused
 from warren.limits import TOLD_NAME_LENGTH_MAX
 from warren.session.entrance import Entrance
 from warren.session.handshake import Handshake, Phase
-from warren.wire.erlang import octets_printed
 from warren.wire.methods import METHODS
 
 if TYPE_CHECKING:
@@ -20,6 +19,11 @@ CONNECTION = "connection"
 CHANNEL = "channel"
 
 _NONE = "none"
+# How others begin who have come to the wrong port: requests of HTTP, and the first record of TLS.
+_OTHERS = (
+    ((b"GET ", b"HEAD ", b"PUT ", b"POST ", b"DELETE ", b"OPTIONS "), "HTTP"),
+    ((b"\x16\x03",), "TLS"),
+)
 
 
 def accepted(connection: "Connection") -> None:
@@ -63,13 +67,17 @@ def vanished(connection: "Connection", entrance: Entrance | None) -> None:
     else:
         place = _place(connection)
         _tell(connection, "debug", f"accepting AMQP connection {place}")
-        why = "connection_closed_with_no_data_received"
+        why = "the client closed it before it said anything"
         _tell(connection, "debug", f"closing AMQP connection {place}: {why}")
 
 
 def strange(connection: "Connection", greeting: bytes) -> None:
     """What came speaks another protocol."""
-    why = f"{{bad_header,{octets_printed(greeting)}}}"
+    what = "the client does not speak AMQP"
+    for beginnings, spoken in _OTHERS:
+        if greeting.startswith(beginnings):
+            what = f"the client speaks {spoken}, not AMQP"
+    why = f"{what}: it began with {greeting!r}"
     _tell(connection, "error", f"closing AMQP connection {_place(connection)}: {why}")
 
 
@@ -77,8 +85,8 @@ def hung(connection: "Connection", handshake: Handshake) -> None:
     """Its client did not come to an end with the `handshake`; nothing is told if it was refused before."""
     if handshake.phase is Phase.REFUSED:
         return
-    awaited = "handshake" if handshake.phase is Phase.AWAIT_HEADER else "frame_header"
-    why = f"{{handshake_timeout,{awaited}}}"
+    awaited = "its protocol header" if handshake.phase is Phase.AWAIT_HEADER else "its next frame"
+    why = f"the handshake took too long: {awaited} did not come"
     _tell(connection, "error", f"closing AMQP connection {_place(connection)}: {why}")
 
 

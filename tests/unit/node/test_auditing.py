@@ -46,3 +46,13 @@ def test_queues_are_logged_at_debug_level_only(caplog: pytest.LogCaptureFixture,
     caplog.set_level(logging.DEBUG, "warren.audit")
     [line] = lines(caplog, metadata, commands.DeleteQueue(vhost="/", name="q"))
     assert line == "DEBUG user 'alice': queue.deleted: name 'q', vhost '/'"
+
+
+def test_no_term_of_erlangs_is_logged(caplog: pytest.LogCaptureFixture, metadata: Metadata) -> None:
+    caplog.set_level(logging.DEBUG, "warren.audit")
+    vhost = commands.PutVhost(name="/", description="shop", tags=("a",))
+    queue = commands.DeclareQueue(vhost="/", name="q", arguments={"x-max-length": 5})
+    found = lines(caplog, metadata, vhost, queue)
+    assert "description 'shop'" in found[-2]
+    assert "arguments ['x-max-length = 5']" in found[-1]
+    assert not [line for line in found if "<<" in line or "=>" in line]

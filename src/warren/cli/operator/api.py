@@ -23,6 +23,8 @@ from warren.limits import CLI_ANSWER_SIZE_MAX, PAGE_SIZE_MAX
 
 Row = dict[str, Any]
 Query = Mapping[str, object] | Sequence[tuple[str, object]]
+# How the text of a channel that is closed for it begins.
+_CODE = "NOT_FOUND - "
 _ERRORS = (OSError, http.client.HTTPException)
 # Errors that say no more than the status.
 _ONLY_REASON = ("bad_request", "not_authorised", "not_authorized")
@@ -143,11 +145,12 @@ class Api:
         return f"{where}: not reached ({_reason(error)}); is the broker running, and is --uri right?"
 
     def _failure(self, status: int, answer: bytes) -> Failure:
-        words = _words(answer) or f"status {status} without a reason"
+        words, is_named = _words(answer)
+        words = words or f"status {status} without a reason"
         if status in (401, 403):
             return Failure(f"user {self.target.user} may not: {words}; {_OTHER_USER}", NOT_AUTHORISED)
         if status == 404:
-            return Absent(words)
+            return Absent(words, is_named=is_named)
         if status == 503:
             return Failure(words, UNHEALTHY)
         if 400 <= status < 500:
@@ -175,15 +178,26 @@ def _strange() -> Failure:
     return Failure("the answer is not one of this API: --uri names something else", BROKEN)
 
 
-def _words(answer: bytes) -> str:
-    """What an error's body says, in one line; of what is no JSON only the begin."""
+def _words(answer: bytes) -> tuple[str, bool]:
+    """What an error's body says, in one line, and whether that names what it is about.
+
+    Of what is no JSON only the begin is taken.
+    """
     try:
         body = json.loads(answer)
     except ValueError:
-        return " ".join(answer[:200].decode("utf-8", "replace").split())
+        return " ".join(answer[:200].decode("utf-8", "replace").split()), False
     if not isinstance(body, dict):
-        return str(body)
-    error, reason = body.get("error"), body.get("reason")
+        return str(body), False
+    error, reason, message = body.get("error"), body.get("reason"), body.get("message")
+    if isinstance(message, str):
+        return message, True
+    # Of a queue or an exchange: no queue 'q' in vhost '/'.
+    is_named = error == "not_found" and isinstance(reason, str) and " " in reason
+    return (str(reason).removeprefix(_CODE) if is_named else _reason_words(error, reason)), is_named
+
+
+def _reason_words(error: object, reason: object) -> str:
     if not isinstance(reason, str):
         reason = json.dumps(reason) if reason is not None else ""
     return (

@@ -6,12 +6,14 @@ none of these. Whichever names `{vhost}` in a path has the option -p.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from warren.cli.operator.api import Row, filled
-from warren.cli.operator.failures import Absent
+from warren.cli.operator.columns import columns_of
+from warren.cli.operator.failures import USAGE, Absent, Failure
 from warren.cli.operator.names import completing
 from warren.cli.operator.options import common_of, common_options, session_of
 from warren.cli.operator.session import Arguments, Session, value_at
@@ -82,9 +84,19 @@ class Listing(Command):
         for row in rows:
             row |= self.fixed
         for name, where in zip(names, paths, strict=True):
-            if name in asked and rows and all(not _has(row, where) for row in rows):
-                session.note(f"column {name}: nothing has it")
+            if name in asked and all(not _has(row, where) for row in rows):
+                self._check_column(name, where)
+                if rows:
+                    session.note(f"column {name}: nothing has it")
         session.print_rows(names, [[value_at(row, where) for where in paths] for row in rows])
+
+    def _check_column(self, name: str, where: str) -> None:
+        """Refuse a column that no row of this list can have: in an answer it looks like an empty one."""
+        possible = {*columns_of(self.path), *self.columns, *self.known_columns, *self.renamed, *self.fixed}
+        if possible and name not in possible and where.partition(".")[0] not in possible:
+            close = get_close_matches(name, possible, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise Failure(f"there is no column {name!r}{hint}; columns: {', '.join(sorted(possible))}", USAGE)
 
     def _rows(
         self, session: Session, path: str, query: Mapping[str, object], arguments: Arguments
@@ -190,9 +202,11 @@ def _has(row: Row, path: str) -> bool:
 
 def _absent(command: Command, failure: Absent, given: Arguments) -> str:
     """What was not found; of what was given only a name, since other things may be secret."""
+    if failure.is_named:
+        return f"not found: {failure.message}"
     named = [item.name for item in command.takes if isinstance(item, click.Argument)][:1]
     what = "".join(f" {given[name]!r}" for name in named if name) or f" {command.name}"
-    where = f" in vhost {given['vhost']!r}" if given.get("vhost") else ""
+    where = f" in vhost {given['vhost']!r}" if given.get("vhost") and "vhost" not in named else ""
     reason = "" if failure.message in _NO_REASON else f" ({failure.message})"
     hint = f"; 'warren {command.group} list' shows what there is" if command.group else ""
     return f"not found:{what}{where}{reason}{hint}"

@@ -67,8 +67,6 @@ EXPLAINED = {
     "list_unresponsive_queues": "a queue is no process of its own: one that exists answers",
     "node_health_check": "'warren health --help' shows the checks that took its place",
     "autocomplete": "'warren completion bash' makes a shell complete",
-    "help": "'warren --help' shows the commands, 'warren GROUP VERB --help' one of them",
-    "version": "'warren --version' is this program's, 'warren nodes version' the broker's",
 }  # fmt: skip
 
 

@@ -36,7 +36,11 @@ class Failure(click.ClickException):
 
 
 class Absent(Failure):
-    """The broker has no such thing."""
+    """The broker has no such thing; `is_named`: the message says which."""
+
+    def __init__(self, message: str, *, is_named: bool = False) -> None:
+        super().__init__(message)
+        self.is_named = is_named
 
 
 class TooLong(Failure):

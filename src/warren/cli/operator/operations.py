@@ -18,6 +18,8 @@ _REACHED = ("queue", "outcome", "through", "reason")
 _MISSED = ("exchange", "destination", "binding_key", "why not")
 _PLANNED = ("action", "kind", "vhost", "name", "what")
 _MISSES = 10
+# How many entries of a plan are to be created, changed, deleted; some cannot be.
+_TOLD = {"blocked": "blocked"}
 # As `terraform plan -detailed-exitcode` has it: 0 is no change, 1 a failure.
 _CHANGES = 2
 
@@ -118,7 +120,8 @@ def _print_plan(session: Session, answer: Row) -> None:
         _note_rest(session, "entries", len(items), answer["items_total"])
     for text in answer["left_out"]:
         session.note(f"left out: {text}")
-    session.say(", ".join(f"{count} to {action}" for action, count in answer["totals"].items()))
+    totals = (f"{count} {_TOLD.get(action, f'to {action}')}" for action, count in answer["totals"].items())
+    session.say(", ".join(totals))
     if answer["losses"]:
         session.say(f"lost with what is deleted: {_counts(answer['losses'])}")
     session.say(f"fingerprint {answer['fingerprint']}")

@@ -186,7 +186,10 @@ def _clear_topics(session: Session, arguments: Arguments) -> None:
 
 
 def _status(session: Session, arguments: Arguments) -> None:
-    session.print_facts(summary_of(session))
+    if session.is_json:
+        session.print_json(_status_fields(session.api.get("/overview"), _nodes(session)))
+    else:
+        session.print_facts(summary_of(session))
 
 
 def summary_of(session: Session) -> Row:
@@ -222,7 +225,7 @@ def _summary(overview: Row, nodes: list[Row]) -> Row:
     if overview.get("in_memory"):
         facts["data"] = "in memory only: all is gone when the broker stops"
     for node in nodes:
-        alarms = [name for name in ("mem_alarm", "disk_free_alarm") if node.get(name)]
+        alarms = [word for name, word in _ALARMS.items() if node.get(name)]
         facts["node " + str(node.get("name"))] = "running" if node.get("running") else "not running"
         facts["  up for"] = f"{node.get('uptime', 0) // 1000} s"
         facts["  memory"] = f"{_mib(node, 'mem_used')} of {_mib(node, 'mem_limit')}"
@@ -239,6 +242,32 @@ def _summary(overview: Row, nodes: list[Row]) -> Row:
         f"{item.get('protocol')} {item.get('ip_address')}:{item.get('port')}" for item in listeners
     ]
     return facts
+
+
+def _status_fields(overview: Row, nodes: list[Row]) -> Row:
+    """The same for programs: names of the HTTP API, numbers as numbers."""
+    return {
+        "rabbitmq_version": overview.get("rabbitmq_version"),
+        "cluster_name": overview.get("cluster_name"),
+        "in_memory": overview.get("in_memory", False),
+        "nodes": [
+            {
+                **{name: node.get(name) for name in _NODE_FIELDS},
+                "alarms": [word for name, word in _ALARMS.items() if node.get(name)],
+            }
+            for node in nodes
+        ],
+        "object_totals": overview.get("object_totals") or {},
+        "queue_totals": {
+            name: count
+            for name, count in (overview.get("queue_totals") or {}).items()
+            if isinstance(count, int)
+        },
+        "listeners": [
+            {name: item.get(name) for name in ("node", "protocol", "ip_address", "port")}
+            for item in overview.get("listeners") or []
+        ],
+    }
 
 
 def _mib(node: Row, name: str) -> str:
@@ -261,6 +290,11 @@ def _bounded(octets: bytes) -> bytes:
     return octets
 
 
+_ALARMS = {"mem_alarm": "memory", "disk_free_alarm": "disk space"}
+_NODE_FIELDS = (
+    "name", "running", "uptime", "db_dir", "mem_used", "mem_limit", "disk_free", "disk_free_limit", "fd_used",
+    "fd_total",
+)  # fmt: skip
 MATCH = option("--match", "a condition on the message; repeat", multiple=True, metavar="CONDITION")
 COUNT = option("--count", "how many", type=click.IntRange(1, 100_000), default=1, show_default=True)
 _REASON = named("reason", required=False)

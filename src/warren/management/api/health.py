@@ -43,6 +43,8 @@ class FailedShape(TypedDict, total=False):
 
     status: Required[Literal["failed"]]
     reason: Required[str]
+    # The same for people, who are told which.
+    message: str
     alarms: list[dict[str, str]]
     missing: int | str
     ports: list[int]
@@ -192,4 +194,5 @@ def _alarms(node: Managed, reason: str) -> web.Response:
     if not low:
         return reply({"status": "ok"})
     resources = [{"node": node.node_name, "resource": _RESOURCES[resource]} for resource in low]
-    return failed(reason, alarms=resources)
+    named = (f"{item['resource']} of node {item['node']}" for item in resources)
+    return failed(reason, alarms=resources, message=f"alarm: {', '.join(named)}; publishers wait")

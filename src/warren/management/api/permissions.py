@@ -108,7 +108,7 @@ async def put_permission(request: web.Request, node: Managed) -> web.StreamRespo
     user, vhost = request.match_info["user"], request.match_info["vhost"]
     command = permissions_command(user, vhost, fields.by_name)
     is_new = (user, vhost) not in node.metadata.permissions.by_user_and_vhost
-    await _set(node, command)
+    await _set(node, command, user, vhost)
     return put(is_new=is_new)
 
 
@@ -145,9 +145,8 @@ async def put_topic_permission(request: web.Request, node: Managed) -> web.Strea
     for pattern in patterns.values():
         check_pattern(pattern, is_topic=True)
     is_new = (user, vhost) not in node.metadata.permissions.topics_by_user_and_vhost
-    await _set(
-        node, SetTopicPermissions(user=user, vhost=vhost, exchange=fields.text("exchange"), **patterns)
-    )
+    command = SetTopicPermissions(user=user, vhost=vhost, exchange=fields.text("exchange"), **patterns)
+    await _set(node, command, user, vhost)
     return put(is_new=is_new)
 
 
@@ -202,9 +201,11 @@ def permissions_command(user: str, vhost: str, entry: object) -> SetPermissions:
     return SetPermissions(user=user, vhost=vhost, **patterns)
 
 
-async def _set(node: Managed, command: Command) -> None:
+async def _set(node: Managed, command: Command, user: str, vhost: str) -> None:
     if (await propose(node, command)).outcome is Outcome.MISSING:
-        raise bad_request("vhost_or_user_not_found")
+        has_user = user in node.metadata.users.by_name
+        message = f"there is no virtual host '{vhost}'" if has_user else f"there is no user '{user}'"
+        raise bad_request("vhost_or_user_not_found", message=message)
 
 
 def _key(request: web.Request, node: Managed) -> tuple[str, str]:

@@ -1,0 +1,228 @@
+"""RabbitMQ's reasons in plain words: what stands in them as Erlang's terms, said for people.
+
+    [{<<"max-lenght">>,5}] are not recognised policy settings      reason, as RabbitMQ has it
+    no such policy setting: max-lenght (did you mean max-length?)  message, for people
+
+Programs compare reasons, so these stay; the message stands beside one where it is another.
+"""
+
+import json
+import re
+from difflib import get_close_matches
+from html import unescape
+
+from warren.limits import REASON_LENGTH_MAX
+from warren.metadata.policies import SETTING_NAMES
+
+# Terms by Erlang's syntax, as far as reasons have them. A number or a bracket of a pattern is no term.
+_TERM = re.compile(r'\[\{|\{"|\{<<|\{[a-z]\w*,|<<|#\{')
+_TOKEN = re.compile(
+    r'\s*(?:<<(?:"(?P<binary>(?:[^"\\]|\\.)*)"(?:/utf8)?|(?P<octets>[\d,\s]*))>>|"(?P<string>(?:[^"\\]|\\.)*)"'
+    r"|(?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)|(?P<atom>[a-z]\w*)|'(?P<quoted>[^']*)'|(?P<sign>#\{|=>|[\[\]{},]))"
+)
+_ESCAPED = re.compile(r"\\(.)")
+_NOT_POLICY_SETTINGS = "are not recognised policy settings"
+_HEADING = "Validation failed\n\n"
+_NESTED_MAX = 20
+# What the atom at the beginning of a tuple says of what follows it.
+_WORDS = {
+    "value_negative": "it must not be negative, and is {}",
+    "value_zero": "it must not be 0",
+    "value_too_large": "{} is too large",
+    "max_value_exceeded": "{} is too large",
+    "unacceptable_type": "a {} is not possible here",
+    "unacceptable_type_in_header": "the header {} must not be a {}",
+    "key_missing": "{} is missing",
+    "leftover_string": "'{}' stands behind the number",
+    "delivery_mode_unknown": "there is no delivery mode {}",
+    "no_such_vhost": "there is no virtual host '{}'",
+    "no_such_user": "there is no user '{}'",
+    "not_list": "{} must be a list",
+    "not_object": "{} must be an object",
+    "not_base64": "{} is not base64",
+    "not_tags": "{} are no tags",
+    "unknown_ackmode": "there is no ackmode {}",
+    "unknown_hashing_algorithm": "there is no hashing algorithm {}",
+    "unsupported_encoding": "there is no encoding {}",
+    "negative_truncate": "truncate must not be negative, and is {}",
+    "not_int": "{} must be a whole number",
+    "not_string": "{} must be a text",
+    "too_long": "{} is too long",
+    "vhost_not_found": "there is no such virtual host",
+}
+
+
+class _Atom(str):
+    """A name of Erlang's, beside a text."""
+
+    __slots__ = ()
+
+
+class _NotATerm(Exception):
+    """It only looks like one."""
+
+
+def plain(reason: object) -> str:
+    """`reason` for people; the text itself if there is nothing to translate."""
+    if isinstance(reason, list):
+        return _listed(reason)
+    if isinstance(reason, str) and len(reason) > REASON_LENGTH_MAX:
+        return reason
+    if not isinstance(reason, str):
+        return json.dumps(reason, ensure_ascii=False)
+    if reason in _WORDS:
+        return _said(_Atom(reason), ())
+    if reason.startswith(_HEADING):
+        # RabbitMQ writes these for HTML.
+        lines = unescape(reason).removeprefix(_HEADING).strip().split("\n")
+        return "; ".join(_translated(line) for line in lines)
+    return _translated(reason)
+
+
+def _listed(reason: list[object]) -> str:
+    """A term that was written as a list of JSON: an atom and what it is about."""
+    match reason:
+        case ["invalid_regexp", shown, [message, place]]:
+            return f"'{_text(shown)}' is no regular expression: {_text(message)}, at position {place}"
+        case [str(name), *rest]:
+            return _said(_Atom(name), tuple(rest))
+    return json.dumps(reason, ensure_ascii=False)
+
+
+def _text(value: object) -> str:
+    """A text, or what Erlang makes of one: a list of numbers."""
+    if isinstance(value, list) and all(isinstance(item, int) for item in value):
+        return "".join(map(chr, value))
+    return str(value)
+
+
+def _translated(text: str) -> str:
+    found, done = [], 0
+    while (begun := _TERM.search(text, done)) is not None:
+        try:
+            value, end = _parsed(text, begun.start(), 0)
+        except _NotATerm:
+            found.append(text[done : begun.end()])
+            done = begun.end()
+            continue
+        found.append(text[done : begun.start()])
+        if text[end:].strip() == _NOT_POLICY_SETTINGS and isinstance(value, list):
+            found.append(_unknown_settings(value))
+            end = len(text)
+        else:
+            found.append(_shown(value))
+        done = end
+    return "".join((*found, text[done:]))
+
+
+def _unknown_settings(pairs: list[object]) -> str:
+    names = [str(pair[0]) for pair in pairs if isinstance(pair, tuple) and pair]
+    said = []
+    for name in names:
+        close = get_close_matches(name, SETTING_NAMES, n=1)
+        said.append(f"{name} (did you mean {close[0]}?)" if close else name)
+    return f"no such policy setting: {', '.join(said)}"
+
+
+def _said(name: _Atom, rest: tuple[object, ...]) -> str:
+    words = _WORDS.get(name, "")
+    if words.count("{}") != len(rest) or not words:
+        words = name.replace("_", " ") + (": " + ", ".join(["{}"] * len(rest)) if rest else "")
+    return words.format(*map(_inner, rest))
+
+
+def _inner(value: object) -> str:
+    """What stands within other words: a text without quotes."""
+    if isinstance(value, _Atom):
+        return value.replace("_", " ")
+    return value if isinstance(value, str) else _shown(value)
+
+
+def _shown(value: object) -> str:
+    match value:
+        case _Atom():
+            return str(value)
+        case str():
+            return f"'{value}'"
+        case tuple((_Atom() as name, *rest)):
+            return _said(name, tuple(rest))
+        case tuple((str() as message, int(place))):
+            return f"{message}, at position {place}"
+        case tuple((str() as name, _Atom(), what)):
+            return f"{name} = {_inner(what)}"
+        case list() if value and all(_is_pair(item) for item in value):
+            return ", ".join(f"{item[0]} = {_inner(item[-1])}" for item in value)
+        case list() | tuple():
+            return ", ".join(map(_shown, value))
+        case dict():
+            return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def _is_pair(item: object) -> bool:
+    return (
+        isinstance(item, tuple) and len(item) in (2, 3)
+        and isinstance(item[0], str) and not isinstance(item[0], _Atom)
+    )  # fmt: skip
+
+
+def _parsed(text: str, at: int, depth: int) -> tuple[object, int]:
+    """The term at `at` of `text`, and where it ends."""
+    token = _TOKEN.match(text, at)
+    if token is None or depth > _NESTED_MAX:
+        raise _NotATerm
+    end = token.end()
+    match token.lastgroup:
+        case "binary" | "string":
+            return _ESCAPED.sub(r"\1", token[token.lastgroup]), end
+        case "octets":
+            numbers = [int(number) for number in token["octets"].split(",") if number.strip()]
+            if any(number > 255 for number in numbers):
+                raise _NotATerm
+            return bytes(numbers).decode("utf-8", "replace"), end
+        case "number":
+            return json.loads(token["number"]), end
+        case "atom" | "quoted":
+            return _Atom(token[token.lastgroup]), end
+    opened = token["sign"]
+    if opened == "#{":
+        return _parsed_map(text, end, depth)
+    if opened not in ("[", "{"):
+        raise _NotATerm
+    items, end = _parsed_items(text, end, "]" if opened == "[" else "}", depth)
+    return (items if opened == "[" else tuple(items)), end
+
+
+def _parsed_items(text: str, at: int, closing: str, depth: int) -> tuple[list[object], int]:
+    items: list[object] = []
+    while True:
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise _NotATerm
+        if token["sign"] == closing:
+            return items, token.end()
+        if items:
+            if token["sign"] != ",":
+                raise _NotATerm
+            at = token.end()
+        item, at = _parsed(text, at, depth + 1)
+        items.append(item)
+
+
+def _parsed_map(text: str, at: int, depth: int) -> tuple[object, int]:
+    found: dict[str, object] = {}
+    while True:
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise _NotATerm
+        if token["sign"] == "}":
+            return found, token.end()
+        if found:
+            if token["sign"] != ",":
+                raise _NotATerm
+            at = token.end()
+        key, at = _parsed(text, at, depth + 1)
+        arrow = _TOKEN.match(text, at)
+        if arrow is None or arrow["sign"] != "=>":
+            raise _NotATerm
+        found[str(key)], at = _parsed(text, arrow.end(), depth + 1)

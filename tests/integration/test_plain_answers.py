@@ -1,0 +1,111 @@
+"""What the command line says when something is wrong names it, in words without Erlang's terms."""
+
+import json
+import re
+import time
+
+import pytest
+from tests.integration.process import Broker
+from tests.integration.test_operator import Operator
+
+
+@pytest.fixture
+def operator(node: Broker, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    monkeypatch.setenv("WARREN_URI", f"http://127.0.0.1:{node.ports['http']}")
+    return Operator()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (
+            ("policies", "set", "x", "^a", '{"max-lenght": 1}'),
+            1,
+            "refused: no such policy setting: max-lenght (did you mean max-length?)",
+        ),
+        (
+            ("policies", "set", "x", "a[", '{"max-length": 1}'),
+            1,
+            "refused: pattern should be regular expression but is invalid: "
+            "unterminated character set, at position 2",
+        ),
+        (
+            ("queues", "list", "nme"),
+            2,
+            "there is no column 'nme' (did you mean 'name'?); columns: ",
+        ),
+        (
+            ("bindings", "add", "amq.topic", "nosuch"),
+            1,
+            "not found: no queue 'nosuch' in vhost '/'",
+        ),
+        (("bindings", "add", "nosuch", "nosuch"), 1, "not found: no "),
+        (("vhosts", "delete", "nosuch"), 1, "not found: there is no virtual host 'nosuch'"),
+        (("queues", "list", "-p", "nosuch"), 1, "not found: there is no virtual host 'nosuch'"),
+        (("users", "delete", "nosuch"), 1, "not found: there is no user 'nosuch'"),
+        (("permissions", "set", "nobody", ".*", ".*", ".*"), 1, "refused: there is no user 'nobody'"),
+        (
+            ("permissions", "set", "guest", "-p", "nosuch", ".*", ".*", ".*"),
+            1,
+            "refused: there is no virtual host 'nosuch'",
+        ),
+        (("permissions", "set", "guest", "(", ".*", ".*"), 1, "refused: '(' is no regular expression: "),
+        (
+            ("perf", "throughput", "--uri", "amqp://127.0.0.1:{amqp}/"),
+            1,
+            "Error: the broker answered 530 NOT_ALLOWED - vhost  not found; a URI that ends with the slash",
+        ),
+    ],
+)
+def test_what_was_wrong_is_named_in_plain_words(
+    operator: Operator, node: Broker, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    result = operator.asks(*(word.replace("{amqp}", str(node.port)) for word in arguments))
+    assert result.exit_code == status, result.output
+    said = result.stderr.removeprefix("warren: ")
+    assert said.startswith(words)
+    assert len(result.stderr.splitlines()) == 1
+    assert "<<" not in said
+
+
+def test_a_column_that_no_row_happens_to_have_is_none_that_does_not_exist(operator: Operator) -> None:
+    operator.gets("queues", "declare", "without-statistics")
+    rows = operator.gets("queues", "list", "name", "message_stats.publish", "--json")
+    assert {"name": "without-statistics", "message_stats.publish": None} in json.loads(rows)
+
+
+def test_the_status_of_a_broker_is_for_programs_too(operator: Operator, node: Broker) -> None:
+    found = json.loads(operator.gets("status", "--json"))
+    assert (found["in_memory"], found["rabbitmq_version"]) == (False, "3.10.8")
+    [one] = found["nodes"]
+    assert one["running"] is True
+    assert isinstance(one["uptime"], int)
+    assert one["alarms"] == []
+    assert {"node": one["name"], "protocol": "amqp", "ip_address": "127.0.0.1", "port": node.port} in found[
+        "listeners"
+    ]
+    assert all(re.fullmatch("[a-z_]+", key) for key in (*found, *one, *found["object_totals"]))
+
+
+def test_an_alarm_is_named(operator: Operator) -> None:
+    try:
+        operator.gets("nodes", "limit-disk", "1000TB")
+        give_up_at = time.monotonic() + 30
+        while (result := operator.asks("health", "alarms")).exit_code == 0:
+            assert time.monotonic() < give_up_at
+            time.sleep(0.1)
+    finally:
+        operator.gets("nodes", "limit-disk", "50MB")
+    assert result.exit_code == 6
+    assert re.fullmatch(r"warren: alarm: disk space of node warren@\S+; publishers wait\n", result.stderr)
+
+
+def test_help_and_version_are_commands_and_a_group_may_be_called_by_one_of_its_kind(
+    operator: Operator,
+) -> None:
+    assert operator.gets("help") == operator.gets("--help")
+    assert operator.gets("help", "queues", "list") == operator.gets("queues", "list", "--help")
+    assert operator.asks("help", "nosuch").exit_code == 2
+    assert operator.gets("version") == operator.gets("--version")
+    assert operator.gets("queue", "list", "name") == operator.gets("queues", "list", "name")
+    assert operator.gets("policy", "list") == operator.gets("policies", "list")

@@ -1,0 +1,67 @@
+"""Reasons with Erlang's terms, as people are told them."""
+
+import pytest
+
+from warren.management.plain_reasons import plain
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        (
+            'Validation failed\n\n[{<<"max-lenght">>,5}] are not recognised policy settings\n',
+            "no such policy setting: max-lenght (did you mean max-length?)",
+        ),
+        (
+            'Validation failed\n\n[{<<"a">>,#{<<"b">> => [1,{<<"c">>,2}]}},{<<"x">>,<<"y">>}] '
+            "are not recognised policy settings\n",
+            "no such policy setting: a, x",
+        ),
+        (
+            "Validation failed\n\npattern should be regular expression but is invalid: "
+            '{"unterminated character set",3}\n',
+            "pattern should be regular expression but is invalid: unterminated character set, at position 3",
+        ),
+        (
+            'Validation failed\n\n[{&lt;&lt;"a"&gt;&gt;,"&amp;"}] are not recognised policy settings\n',
+            "no such policy setting: a",
+        ),
+        ('Validation failed\n\n<<"x">> is not a valid maximum length\n', "'x' is not a valid maximum length"),
+        ("Validation failed\n\na\nb\n", "a; b"),
+        (
+            "PRECONDITION_FAILED - invalid arg 'x-expires' for queue 'q' in vhost '/': {value_negative,-1}",
+            "PRECONDITION_FAILED - invalid arg 'x-expires' for queue 'q' in vhost '/': "
+            "it must not be negative, and is -1",
+        ),
+        ("invalid arg: {unacceptable_type,longstr}", "invalid arg: a longstr is not possible here"),
+        ("[{key_missing,pattern},\n {key_missing,definition}]", "pattern is missing, definition is missing"),
+        ('{no_such_vhost,<<"shop">>}', "there is no virtual host 'shop'"),
+        ("{something_new,<<104,105>>,3}", "something new: hi, 3"),
+        (
+            ["invalid_regexp", [94, 91], [[98, 97, 100], 1]],
+            "'^[' is no regular expression: bad, at position 1",
+        ),
+        (["no_such_user", "ann"], "there is no user 'ann'"),
+        (["not_tags", 5], "5 are no tags"),
+    ],
+)
+def test_a_term_is_said_in_words(reason: object, message: str) -> None:
+    assert plain(reason) == message
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "no queue 'q' in vhost '/'",
+        "not a term: ^[a-z]{2,3}$",
+        "not a term: {a, or [{b",
+        "not a term: <<nothing",
+        "not a term: #{x}",
+        'not a term: {"a" b}',
+        "[{" * 5_000,
+        '{<<"' * 5_000,
+        '[{<<"a">>,1}' + ',{<<"a">>,1}' * 100_000,
+    ],
+)
+def test_what_is_no_term_stays_as_it_is(reason: str) -> None:
+    assert plain(reason) == reason
