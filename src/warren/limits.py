@@ -528,9 +528,6 @@ RETURNED_PER_REQUEST_MAX = 1_000
 CONDITIONS_MAX = 20
 # A longer body is found by what its beginning says; as JSON, which it is no more then, by nothing.
 MATCHED_BODY_SIZE_MAX = 262_144
-# Characters of a reason that is said in plain words: a longer one is said as it is. Each begin of a term may
-# be read to the end in vain.
-REASON_LENGTH_MAX = 4_096
 # How long a message published over HTTP may wait for its disk before the client is told that it does.
 HTTP_SAFE_S_MAX = 30
 # People signed in to the web interface at once: who was away longest is signed out for one more.

@@ -38,3 +38,6 @@ LIVE_USER_SIZE_MAX = 16_777_216
 LIVE_SIZE_MAX = 67_108_864
 # How long the rest of a body that nobody wants is read and thrown away (s), so that its sender sees why.
 HTTP_REST_S = 5.0
+# Characters of a reason that is said in plain words: a longer one is said as it is. Each begin of a term may
+# be read to the end in vain.
+REASON_LENGTH_MAX = 4_096

@@ -46,7 +46,7 @@ def name_filter(text: str, *, is_pattern: bool) -> NameFilter:
     if not is_pattern:
         return Containing(text)
     if is_too_large(text):
-        raise PatternError
+        raise PatternError(f"the regular expression is too long: {len(text)} characters")
     try:
         if _is_quick(text):
             return Matching(re.compile(text, re.IGNORECASE).search)

@@ -11,7 +11,7 @@ import re
 from difflib import get_close_matches
 from html import unescape
 
-from warren.limits import REASON_LENGTH_MAX
+from warren.limits_http import REASON_LENGTH_MAX
 from warren.metadata.policies import SETTING_NAMES
 
 # Terms by Erlang's syntax, as far as reasons have them. A number or a bracket of a pattern is no term.
