@@ -471,6 +471,9 @@ JOURNAL_CHUNK_SIZE = 16_384
 JOURNAL_ROWS_MAX = 256
 # How far the log goes is synced so often: a sync of its own behind each change would cost half of the rate.
 JOURNAL_MARK_SYNC_MS = 1_000
+# Where the end of the log is lost, so many numbers of queues behind what is known are not used again: more
+# than there can be changes in a second, and 4096 times as many are there.
+JOURNAL_DOUBTED_AHEAD = 1 << 20
 # A disk that failed is tried again so often at most, each time with the whole state.
 JOURNAL_RETRY_MS = 1_000
 

@@ -182,6 +182,7 @@ def _encode_state(state: LeaseState) -> Json:
 _CODECS: dict[object, tuple[Encode, Decode]] = {
     bytes: (_encode_octets, b64decode),
     tuple[str, ...]: (list, tuple),
+    tuple[int, ...]: (list, tuple),
     Mapping[str, Value]: (_encode_table, _decode_table),
     tuple[ExchangeRecord, ...]: (_encode_exchanges, _decode_exchanges),
     tuple[QueueRecord, ...]: (_encode_queues, _decode_queues),

@@ -150,6 +150,7 @@ class Journal:
         elif self._failure is not None and self._world.now() < self._retry_at:
             waiting.end(_refusal(self._failure))
         else:
+            self._index = max(self._index, self._metadata.index)
             waiting.index = self._index + 1
             waiting.entry = encode_entry(waiting.index, made)
             waiting.concern = concern(self._metadata, command)

@@ -21,7 +21,8 @@ from warren.journal.page import (
     seed_of,
     version_of,
 )
-from warren.metadata.commands import Meta, Outcome
+from warren.limits import JOURNAL_DOUBTED_AHEAD
+from warren.metadata.commands import DoubtNumbers, Meta, Outcome
 from warren.metadata.machine import Metadata
 from warren.store.disk import Disk
 from warren.store.record import HEAD_SIZE as RECORD_HEAD_SIZE
@@ -80,6 +81,13 @@ def read_log(octets: bytes, metadata: Metadata, found: RecoveredLog) -> None:
         _Reading(octets, metadata, found).read()
     finally:
         metadata.is_replaying = False
+
+
+def doubt_numbers(metadata: Metadata, found: RecoveredLog, number_max: int = 0) -> None:
+    """Go on without what is missing: what had a number up to there, or up to `number_max`, is in doubt."""
+    mark = found.mark.found
+    until = max(metadata.index, mark.index if mark is not None else 0, number_max) + JOURNAL_DOUBTED_AHEAD
+    metadata.apply(DoubtNumbers(until=until), Meta(index=metadata.index, now=0))
 
 
 def _loss(found: RecoveredLog, *, is_mark_there: bool) -> LossError | None:
@@ -168,6 +176,8 @@ class _Reading:
             self._index = max(self._index, index)
             for command in commands:
                 reply = self._metadata.apply(command, Meta(index=index, now=0))
+                # One may take more places than its own.
+                self._index = max(self._index, self._metadata.index)
                 # In the log there may be what was refused at the time as well.
                 if reply.outcome is Outcome.REFUSED and not self._is_whole:
                     refused = f"{type(command).__name__} is refused: {reply.text}"

@@ -14,15 +14,18 @@ from warren.journal.page import BATCH, ENTRY, STATE_END, encode_head, encode_ori
 from warren.limits import JOURNAL_CHUNK_SIZE, JOURNAL_ROWS_MAX
 from warren.metadata.commands import (
     Command,
+    DoubtNumbers,
     GrantLease,
     PauseQueue,
     PutUser,
     PutVhost,
+    RememberRemoved,
     RestoreTopology,
     SetGlobalParameter,
     SetParameter,
     SetPermissions,
     SetPolicy,
+    SettleNumbers,
     SetTopicPermissions,
     SetVhostLimits,
 )
@@ -55,6 +58,7 @@ class State:
         self._vhosts = [_Contents.of(vhost) for vhost in metadata.vhosts.by_name.values()]
         self._commands = [command for vhost in metadata.vhosts.by_name.values() for command in _vhost(vhost)]
         self._commands += _users(metadata)
+        self._commands += _removals(metadata)
         self._commands += [
             SetGlobalParameter(name=name, value=value)
             for name, value in metadata.global_parameters.by_name.items()
@@ -177,6 +181,15 @@ def _policies(vhost: str, policies: Policies, *, is_operator: bool) -> Iterable[
             apply_to=policy.apply_to,
             is_operator=is_operator,
         )
+
+
+def _removals(metadata: Metadata) -> Iterable[Command]:
+    """What is gone, or may be, and may have left something behind."""
+    if metadata.vhosts.removed:
+        yield RememberRemoved(names=tuple(metadata.vhosts.removed))
+    if metadata.doubts.until:
+        yield DoubtNumbers(until=metadata.doubts.until)
+        yield SettleNumbers(numbers=tuple(sorted(metadata.doubts.settled)))
 
 
 def _users(metadata: Metadata) -> Iterable[Command]:

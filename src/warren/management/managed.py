@@ -8,6 +8,7 @@ from warren.management.arrow.readers import Readers
 from warren.management.controls import Controls
 from warren.management.jobs.jobs import Jobs
 from warren.management.orders import QueueOrder
+from warren.management.quarantined import QuarantineView
 from warren.management.samples import Sampler
 from warren.management.sessions import Sessions
 from warren.management.staging.staging import Staging
@@ -72,6 +73,8 @@ class Managed:
     vhosts: Callable[[], list[VhostView]]
     # Starts a virtual host that exists, if it is down; answers what is in the way, if anything.
     start_vhost: Callable[[str], Awaitable[str]]
+    # What is on the disk and the metadata do not name.
+    quarantine: QuarantineView
     # Who is signed in to the web interface.
     sessions: Sessions
     # Until when the certificates in use are valid, by file (Unix time, ms).

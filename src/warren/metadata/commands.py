@@ -353,5 +353,26 @@ class RestoreTopology(VhostCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RememberRemoved(Command):
+    """Have vhosts, which do not exist, count as removed by a command: their files may still be there."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubtNumbers(Command):
+    """A part of the log is lost: nobody knows what had numbers up to `until`; none of them is used again."""
+
+    until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleNumbers(Command):
+    """Numbers that are in doubt are nobody's: what is kept for them may go."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetTransient(Command):
     """Remove what does not survive a restart: exclusive and transient queues, transient exchanges."""

@@ -21,6 +21,7 @@ from warren.metadata.commands import (
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
+    DoubtNumbers,
     EndLease,
     ForgetTransient,
     GrantLease,
@@ -30,6 +31,7 @@ from warren.metadata.commands import (
     PermissionCommand,
     PutUser,
     PutVhost,
+    RememberRemoved,
     RemoveUser,
     RemoveVhost,
     RenewLease,
@@ -39,6 +41,7 @@ from warren.metadata.commands import (
     SetParameter,
     SetPermissions,
     SetPolicy,
+    SettleNumbers,
     SetTopicPermissions,
     SetUserLimits,
     SetUserTags,
@@ -46,6 +49,7 @@ from warren.metadata.commands import (
     Unbind,
     VhostCommand,
 )
+from warren.metadata.doubts import Doubts
 from warren.metadata.events import Event, Listener, UserChanged, UserRemoved
 from warren.metadata.parameters import GlobalParameters
 from warren.metadata.permissions import Permissions
@@ -69,6 +73,7 @@ class Metadata:
         "_events",
         "_handlers",
         "_listeners",
+        "doubts",
         "global_parameters",
         "index",
         "is_replaying",
@@ -91,6 +96,7 @@ class Metadata:
         self.users = Users(self._events.append)
         self.permissions = Permissions(self._events.append)
         self.global_parameters = GlobalParameters(self._events.append)
+        self.doubts = Doubts()
         self._handlers: dict[type[Command], Handler] = {}
         self._register()
 
@@ -99,6 +105,8 @@ class Metadata:
         assert not self._events, "a listener applied a command"
         self.index = meta.index
         reply = self._handlers[type(command)](command)
+        if self.doubts.until:
+            self.doubts.heed(self._events)
         try:
             # While a log is replayed, nobody listens yet.
             for event in self._events if self._listeners else ():
@@ -162,6 +170,9 @@ class Metadata:
         on(Bind, self._in_vhost(lambda vhost, command: vhost.topology.bind(command)))
         on(Unbind, self._deleting(Topology.unbind))
         on(RestoreTopology, self._in_vhost(lambda vhost, command: vhost.topology.restore(command)))
+        on(RememberRemoved, self.vhosts.remember_removed)
+        on(DoubtNumbers, self._doubt_numbers)
+        on(SettleNumbers, self.doubts.settle)
         on(ForgetTransient, self._forget_transient)
 
     def _on(self, command: type[C], handler: Callable[[C], Reply]) -> None:
@@ -193,7 +204,19 @@ class Metadata:
 
         return handle
 
+    def _doubt_numbers(self, command: DoubtNumbers) -> Reply:
+        # No queue gets one of them.
+        self.index = max(self.index, command.until)
+        return self.doubts.doubt(command)
+
+    def was_deleted(self, number: int) -> bool:
+        """True if `number` is that of no queue because a command has deleted the one that had it."""
+        return self.doubts.is_deleted(number, self.index)
+
     def _remove_vhost(self, command: RemoveVhost) -> Reply:
+        vhost = self.vhost(command.name)
+        if vhost is not None:
+            self.doubts.give_up(vhost.topology.queues.values())
         reply = self.vhosts.remove(command)
         if reply is DONE:
             self.permissions.forget_vhost(command.name)

@@ -10,6 +10,7 @@ from warren.metadata.commands import (
     ClearPolicy,
     Json,
     PutVhost,
+    RememberRemoved,
     RemoveVhost,
     Reply,
     SetParameter,
@@ -153,11 +154,13 @@ class Vhost:
 class Vhosts:
     """All virtual hosts by name."""
 
-    __slots__ = ("_notify", "by_name")
+    __slots__ = ("_notify", "by_name", "removed")
 
     def __init__(self, notify: Listener) -> None:
         self._notify = notify
         self.by_name: dict[str, Vhost] = {}
+        # Names of those that were removed and whose files may still be there; nobody is told of these.
+        self.removed: dict[str, None] = {}
 
     def put(self, command: PutVhost) -> Reply:
         """Create a vhost, or describe an existing one anew."""
@@ -166,6 +169,7 @@ class Vhosts:
             vhost.describe(command)
             self._notify(VhostDescribed(command.name))
             return EXISTING
+        self.removed.pop(command.name, None)
         vhost = self.by_name[command.name] = Vhost(command.name, self._notify)
         vhost.describe(command)
         self._notify(VhostAdded(command.name))
@@ -175,5 +179,13 @@ class Vhosts:
         """Remove a vhost; the permissions are the machine's to remove."""
         if self.by_name.pop(command.name, None) is None:
             return MISSING
+        self.removed[command.name] = None
         self._notify(VhostRemoved(command.name))
+        return DONE
+
+    def remember_removed(self, command: RememberRemoved) -> Reply:
+        """Some were removed before."""
+        for name in command.names:
+            if name not in self.by_name:
+                self.removed[name] = None
         return DONE

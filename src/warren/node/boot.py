@@ -22,6 +22,7 @@ from warren.management.figures import Figures
 from warren.management.jobs.jobs import Jobs
 from warren.management.managed import ListenerView, Managed
 from warren.management.orders import QueueOrder
+from warren.management.quarantined import QuarantineView
 from warren.management.samples import Sampler
 from warren.management.sessions import Sessions
 from warren.node import listening, settings
@@ -160,6 +161,7 @@ class Node:
             alarms=alarms,
             vhosts=self.broker.tree.views,
             start_vhost=self.broker.tree.start,
+            quarantine=QuarantineView(items=self.broker.quarantined, remove=self.broker.remove_quarantined),
             certificates=self._certificates,
             sessions=Sessions(random_octets, self._clock.now),
             controls=NodeControls(config, self._monitors, log),

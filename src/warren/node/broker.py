@@ -1,5 +1,6 @@
 """The broker without its sockets: what exists, the virtual hosts that live, and what sessions share."""
 
+import asyncio
 import json
 import logging
 import sys
@@ -9,15 +10,19 @@ from pathlib import Path
 
 from warren.access.authenticate import Source
 from warren.access.passwords import SALT_SIZE, hash_password
-from warren.limits import PASSWORD_THREADS, PASSWORDS_WAITING_MAX
+from warren.limits import JOURNAL_DOUBTED_AHEAD, PASSWORD_THREADS, PASSWORDS_WAITING_MAX
+from warren.management.quarantined import QuarantinedItem
 from warren.management.staging.staging import Staging
 from warren.metadata.commands import (
     INTERNAL_USER,
     Bind,
     Command,
     DeclareExchange,
+    DoubtNumbers,
     Outcome,
+    Reply,
     SetGlobalParameter,
+    SettleNumbers,
 )
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DEFAULT_HASHING, DefinitionsError, imported
@@ -61,6 +66,9 @@ def _nobody(reason: str) -> None:
 
 class Broker:
     """Everything of one node that needs no socket."""
+
+    # The proposal by which numbers are doubted.
+    _doubting: asyncio.Future[Reply] | None = None
 
     def __init__(
         self,
@@ -209,14 +217,53 @@ class Broker:
         """Recover the messages of every virtual host, and keep what comes; BootRefused if that cannot be."""
         journaling = self._journaling
         assert journaling is not None
-        storage = Storage(folder, self.metadata)
-        if journaling.is_new and storage.has_any():
-            raise BootRefused(
-                f"{str(storage.path)!r} holds messages, and nothing says of which queues: restore the "
-                "metadata beside it, or move it away to begin without messages"
-            )
-        storage.sweep(self.metadata.vhosts.by_name, is_trusted=not journaling.is_damaged)
+        try:
+            journaling.quarantine.begin()
+            journaling.quarantine.sweep(self.metadata.vhosts.by_name)
+        except OSError as error:
+            raise BootRefused(f"cannot sort out {str(folder)!r}: {error}") from error
+        storage = Storage(folder, self.metadata, journaling.quarantine, self._doubt)
         await self.tree.open_storage(storage)
+        self._doubt()
+        if self._doubting is not None:
+            await self._doubting
+
+    def _doubt(self) -> None:
+        """Have no queue get a number that one had of which the metadata know nothing, not even a deletion."""
+        journaling = self._journaling
+        assert journaling is not None
+        number = journaling.quarantine.number_max
+        is_under_way = self._doubting is not None and not self._doubting.done()
+        if number > self.metadata.index and not is_under_way:
+            logger.error(
+                "queue %d is kept on the disk, and the metadata end at change %d: a part of them is lost",
+                number, self.metadata.index,
+            )  # fmt: skip
+            proposal = journaling.journal.propose(DoubtNumbers(until=number + JOURNAL_DOUBTED_AHEAD))
+            self._doubting = asyncio.ensure_future(proposal)
+
+    def quarantined(self) -> list[QuarantinedItem]:
+        """What is on the disk and the metadata do not name."""
+        return [] if self._journaling is None else self._journaling.quarantine.items()
+
+    async def remove_quarantined(self, id: str, user: str) -> bool:
+        """Remove what `id` names of it for good; False if it names nothing. AmqpError, OSError: it stays."""
+        if self._journaling is None:
+            return False
+        quarantine = self._journaling.quarantine
+        number = quarantine.number_of(id)
+        if number:
+            await self.proposals.propose(SettleNumbers(numbers=(number,)), user)
+            pinned = quarantine.take_pinned(id)
+            if pinned is not None:
+                self.tree.discard(*pinned)
+        else:
+            removal = quarantine.remove(id)
+            if removal is None:
+                return False
+            await asyncio.to_thread(removal)
+        logger.warning("quarantine: %s is removed by user '%s'", id, user)
+        return True
 
     async def close(self) -> None:
         """Write what is pending; then every virtual host ends."""

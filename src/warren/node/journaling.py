@@ -7,9 +7,11 @@ from pathlib import Path
 
 from warren.journal.journal import Journal, JournalWorld
 from warren.journal.page import PageError
-from warren.journal.recovery import RecoveredLog, recover
+from warren.journal.recovery import RecoveredLog, doubt_numbers, recover
 from warren.metadata.machine import Metadata
+from warren.node.quarantine import Quarantine, finish_removals
 from warren.node.refusal import BootRefused
+from warren.node.vhost_folders import VHOSTS
 from warren.runtime.clock import Clock
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.folder import make_folder
@@ -29,25 +31,23 @@ class Journaling:
 
     def __init__(self, data: Path, clock: Clock, *, is_damage_skipped: bool) -> None:
         """Read what is there; BootRefused if that cannot be done, or not without loss."""
-        self._data = data
+        self.data = data
         self._path = data / _NAME
         loop = asyncio.get_running_loop()
         self._worker = Worker(_NAME)
         self.metadata = Metadata()
+        self.quarantine = Quarantine(data, self.metadata)
         try:
             make_folder(self._path)
             self._disk = DirectoryDisk(self._path, loop, self._worker)
             found = recover(self._disk, self.metadata)
+            self._judge(found, is_damage_skipped=is_damage_skipped)
+            self._begin(found)
         except PageError as error:
             raise BootRefused(self._refusal(error)) from error
         except OSError as error:
             reason = error.strerror or str(error)
             raise BootRefused(f"cannot read the metadata in {str(self._path)!r}: {reason}") from error
-        self._judge(found, is_damage_skipped=is_damage_skipped)
-        # True if nothing was ever written here.
-        self.is_new = not found.is_there
-        # True if something that existed may be missing.
-        self.is_damaged = bool(found.damage or found.loss)
         self.journal = Journal(
             self.metadata,
             self._disk,
@@ -82,8 +82,21 @@ class Journaling:
         if loss is not None and not is_meant:
             raise BootRefused(self._refusal(loss))
 
+    def _begin(self, found: RecoveredLog) -> None:
+        """See to what was found; OSError and BootRefused as above."""
+        vhosts = self.data / VHOSTS
+        if not found.is_there and vhosts.exists() and any(vhosts.iterdir()):
+            raise BootRefused(
+                f"{str(vhosts)!r} holds messages, and nothing says of which queues: restore the metadata "
+                f"beside it, or see what can be kept: warren metadata recover {shlex.quote(str(self.data))}"
+            )
+        if found.damage or found.loss is not None:
+            self.quarantine.keep_metadata(self._path)
+            doubt_numbers(self.metadata, found)
+        finish_removals(self.data, self.metadata)
+
     def _refusal(self, error: PageError, more: str = "") -> str:
-        data = shlex.quote(str(self._data))
+        data = shlex.quote(str(self.data))
         return (
             f"metadata in {str(self._path)!r}: {error}{more}; nothing was changed: put a whole copy of that "
             f"directory in its place, or see what can be kept: warren metadata recover {data}"

@@ -94,7 +94,10 @@ DATA_DIRECTORY = Setting(
 )  # fmt: skip
 IN_MEMORY = Setting("in_memory", False, boolean, "keep nothing on the disk: all is gone when the node stops")
 SKIP_DAMAGE = Setting(
-    "metadata.skip_damage", False, boolean, "start without the queues, users … that cannot be read any more"
+    "metadata.skip_damage",
+    False,
+    boolean,
+    "start without the queues, users … that cannot be read any more; their messages are kept",
 )
 # `transient` and `persistent` are RabbitMQ's other names for the same.
 VHOST_FAILURE_STOPS = Setting(

@@ -6,17 +6,15 @@
                                                    streams/   the streams
                                                    staged/    rows that wait for their commit, and plans
               <digits>.<a number>.deleted/                    what is left of one that is deleted
-              <digits>.lost/                                  one that damaged metadata had forgotten
 """
 
 import asyncio
 import errno
-import hashlib
 import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +23,8 @@ from typing import Generic, TypeVar
 from warren.flow.credit import Credit
 from warren.limits import QUEUE_MEMORY_MAX, STREAM_DAMAGE_TOLD_MAX
 from warren.metadata.machine import Metadata
+from warren.node.quarantine import Quarantine
+from warren.node.vhost_folders import NAME, STREAMS, VHOSTS, digits_of, set_aside
 from warren.runtime.clock import wall_ms
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.folder import make_folder
@@ -36,9 +36,10 @@ from warren.runtime.worker import Worker
 from warren.runtime.writer import IS_AVAILABLE, Writer
 from warren.session.domain import Domain
 from warren.store.disk import PASSING, Disk
+from warren.store.found import Found
 from warren.store.message_store import MessageStore, StorePort
 from warren.store.recovery import OpeningWorld, Recovered, open_erased, open_store
-from warren.store.segment import SUFFIX, SegmentError
+from warren.store.segment import SegmentError
 from warren.store.stores import Stores
 from warren.store.streams.log import StreamFiles
 from warren.store.streams.recovery import OpenStreams, open_streams
@@ -46,14 +47,8 @@ from warren.store.streams.store import StreamStore
 
 logger = logging.getLogger("warren.storage")
 
-_DIRECTORY = "vhosts"
-_NAME = "name"
-_DELETED = ".deleted"
-_LOST = ".lost"
 _TRANSIENT = "transient"
-_STREAMS = "streams"
 _STAGED = "staged"
-_DIGITS = 32
 # How often a batch that found no room is tried again.
 _RETRY_S = 1.0
 # How long what is done with may wait to be written, unless something comes for which somebody waits.
@@ -77,6 +72,8 @@ class Keeping:
     persistent: "_Shelf[MessageStore]"
     transient: "_Shelf[MessageStore]"
     streams: "_Shelf[StreamStore]"
+    # What it has of queues that the metadata do not name and no command has deleted, by number.
+    unnamed: dict[int, dict[int, Found]]
     # What could not be read.
     damage: list[SegmentError]
     # How many messages are in it, and how long it took to open it.
@@ -114,10 +111,17 @@ class _Shelf(Generic[S]):
 class Storage:
     """The stores of one node, by the name of their virtual host."""
 
-    def __init__(self, folder: Path, metadata: Metadata) -> None:
-        """The stores in `folder`, none of them open. Belongs to the running loop."""
-        self.path = folder / _DIRECTORY
+    def __init__(
+        self, folder: Path, metadata: Metadata, quarantine: Quarantine, adopted: Callable[[], None]
+    ) -> None:
+        """The stores in `folder`, none of them open. Belongs to the running loop.
+
+        `adopted` is called when one is opened, and `quarantine` knows what of it nobody owns.
+        """
+        self.path = folder / VHOSTS
         self._metadata = metadata
+        self._quarantine = quarantine
+        self._adopted = adopted
         self._loop = asyncio.get_running_loop()
         # One thread for the batches of all, as they share the device: while one syncs, the others gather.
         # Where that is the writer, the worker does what else is synced, as when a segment begins. What is
@@ -129,12 +133,10 @@ class Storage:
         self._tending = Periodic(self._loop, _TEND_S, self._tend)
         # Octets of messages that a queue may have in memory.
         self.queue_memory = QUEUE_MEMORY_MAX
-        # Directories that were deleted since the start, so that none has the name of another.
-        self._deleted = 0
 
     def path_of(self, name: str) -> Path:
         """The directory of the virtual host `name`."""
-        return self.path / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+        return self.path / digits_of(name)
 
     def staged_path_of(self, name: str) -> Path:
         """The directory of what is staged in it."""
@@ -161,16 +163,17 @@ class Storage:
         port = _LoopPort(self._loop, name, failed, _NO_CONFIRMS)
         disk = self._disk(path, port)
         started = time.monotonic()
+        numbers, was_deleted = self._numbers(name, is_stream=False), self._metadata.was_deleted
         world = OpeningWorld(
             random_octets=random_octets,
-            has_queue=self._numbers(name, is_stream=False).__contains__,
+            has_queue=lambda number: number in numbers or not was_deleted(number),
             progress=_Progress(name).tell,
         )
         try:
             if is_doubted:
                 disk.doubt()
             recovered = open_store(disk, port, world)
-            (path / _NAME).write_text(name + "\n", "utf-8", "surrogateescape")
+            (path / NAME).write_text(name + "\n", "utf-8", "surrogateescape")
             transient = self._erased(path / _TRANSIENT, _LoopPort(self._loop, name, failed, _NO_PAGING))
             found, streams = self._streams(name, _LoopPort(self._loop, name, failed, _NO_CONFIRMS))
         except BaseException:
@@ -178,6 +181,7 @@ class Storage:
             raise
         port.store = recovered.store
         persistent = _Shelf(recovered.store, disk, port)
+        unnamed = {number: recovered.queues.pop(number) for number in {*recovered.queues} - numbers}
         seconds = time.monotonic() - started
         count = sum(found.count for levels in recovered.queues.values() for found in levels.values())
         return Keeping(
@@ -185,6 +189,7 @@ class Storage:
             persistent=persistent,
             transient=transient,
             streams=streams,
+            unnamed=unnamed,
             damage=[*recovered.damage, *found],
             count=count,
             seconds=seconds,
@@ -196,11 +201,13 @@ class Storage:
 
     def _streams(self, name: str, port: "_LoopPort") -> "tuple[list[SegmentError], _Shelf[StreamStore]]":
         """The streams of `name`, and what of them is damaged."""
-        path = self.path_of(name) / _STREAMS
+        path = self.path_of(name) / STREAMS
         path.mkdir(exist_ok=True)
+        numbers = self._numbers(name, is_stream=True)
+        self._quarantine.sort_streams(name, path, numbers)
         disk = self._disk(path, port)
         try:
-            opened = _opened_streams(name, disk, port, self._numbers(name, is_stream=True))
+            opened = _opened_streams(name, disk, port, numbers)
         except BaseException:
             disk.close()
             raise
@@ -227,6 +234,8 @@ class Storage:
         keeping.stores.queue_memory_max = self.queue_memory
         domain.vhost.keep_in(keeping.stores)
         domain.vhost.keep_streams_in(keeping.streams.store)
+        self._quarantine.pin(name, keeping.unnamed)
+        self._adopted()
         for damage in keeping.damage:
             logger.error(
                 "vhost '%s' runs without what is damaged: %s (in %s)", name, damage, self.path_of(name)
@@ -237,12 +246,14 @@ class Storage:
     async def let_go(self, name: str) -> None:
         """The store of `name` has failed: nothing more is written or confirmed by it."""
         keeping = self._open.pop(name, None)
+        self._quarantine.unpin(name)
         if keeping is not None:
             await self.abandon(keeping)
 
     def remove(self, name: str) -> Coroutine[object, object, None]:
         """The virtual host `name` is gone, another may have its name at once; to be awaited: its messages."""
         keeping = self._open.pop(name, None)
+        self._quarantine.unpin(name)
         return self._destroy(keeping, self._set_aside(name))
 
     async def _destroy(self, keeping: Keeping | None, path: Path | None) -> None:
@@ -250,27 +261,6 @@ class Storage:
             await self.abandon(keeping)
         if path is not None:
             await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
-
-    def has_any(self) -> bool:
-        """Whether there are messages of any virtual host."""
-        return self.path.exists() and any(self.path.glob(f"*/*{SUFFIX}"))
-
-    def sweep(self, names: Iterable[str], *, is_trusted: bool) -> None:
-        """Remove what virtual hosts left behind that are not among `names`, unless these are in doubt."""
-        known = {self.path_of(name).name for name in names}
-        for path in sorted(self.path.iterdir()) if self.path.exists() else ():
-            if path.name in known or path.name.endswith(_LOST) or not path.is_dir():
-                continue
-            if is_trusted or path.name.endswith(_DELETED):
-                logger.warning("vhost '%s' is deleted: removing its messages in %s", _named(path), path)
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                lost = path.with_name(path.name + _LOST)
-                logger.error(
-                    "vhost '%s' is not in the metadata, which was damaged: its messages stay in %s",
-                    _named(path), lost,
-                )  # fmt: skip
-                path.rename(lost)
 
     def is_full(self, name: str) -> bool:
         """Whether the messages of `name` wait for room on the disk."""
@@ -326,8 +316,7 @@ class Storage:
     def _set_aside(self, name: str) -> Path | None:
         """Give the directory of `name` a name that nobody else asks for; None if that cannot be done."""
         path = self.path_of(name)
-        self._deleted += 1
-        aside = path.with_name(f"{path.name}.{time.time_ns()}-{self._deleted}{_DELETED}")
+        aside = set_aside(path)
         try:
             os.rename(path, aside)
         except FileNotFoundError:
@@ -487,11 +476,3 @@ def lack(error: OSError) -> str:
 def is_full(error: Exception) -> bool:
     """Whether `error` says that there is no room now, on the disk or for an open file."""
     return isinstance(error, OSError) and error.errno in PASSING
-
-
-def _named(path: Path) -> str:
-    """What the virtual host in the directory `path` is called, as far as that is known."""
-    try:
-        return (path / _NAME).read_text("utf-8", "surrogateescape").removesuffix("\n")
-    except OSError:
-        return path.name

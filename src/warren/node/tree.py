@@ -38,6 +38,7 @@ from warren.runtime.supervisor import Hopeless, Intensity, NotYet, Supervisor, c
 from warren.runtime.turns import in_pieces, piece_by_piece
 from warren.session.domain import Domain, DomainWorld
 from warren.session.server import Server
+from warren.store.found import Found
 from warren.store.segment import SegmentError
 from warren.vhost.errand import Later
 
@@ -135,6 +136,12 @@ class Tree:
         """Start the virtual host `name` if it is down; answers what is in the way, if anything."""
         error = await self._vhosts[name].supervisor.revive()
         return "" if error is None else str(error)
+
+    def discard(self, name: str, number: int, found: dict[int, Found]) -> None:
+        """Nobody needs what the store of `name` has of the queue `number`, as was `found`."""
+        vhost = self._vhosts.get(name)
+        if vhost is not None:
+            vhost.discard(number, found)
 
     def press(self, octets: int) -> None:
         """Have no queue hold more than `octets` of messages in memory, where it can do without."""
@@ -238,6 +245,11 @@ class _Vhost:
         """What has each of its queues let go of messages; an exception in that is a failure of all."""
         queues = () if self._domain is None else self._domain.vhost.queues.values()
         return [partial(contain, queue.shrink, self.supervisor.failed) for queue in queues]
+
+    def discard(self, number: int, found: dict[int, Found]) -> None:
+        """Have its store know that nobody needs what was `found` of the queue `number`."""
+        if self._domain is not None:
+            self._domain.discard(number, found)
 
     def view(self) -> VhostView:
         """How it is."""

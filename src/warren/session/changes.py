@@ -40,6 +40,8 @@ _OF_TOPOLOGY = (
     commands.PauseQueue, commands.GrantLease, commands.RenewLease, commands.EndLease,
     commands.DeleteExclusiveQueues, commands.Bind, commands.Unbind, commands.RestoreTopology,
     commands.ForgetTransient,
+    # These tell the store what is nobody's, and nobody else.
+    commands.RememberRemoved, commands.DoubtNumbers, commands.SettleNumbers,
 )  # fmt: skip
 
 

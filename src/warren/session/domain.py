@@ -149,10 +149,10 @@ class Domain:
         yield from self.topology.recover(restore)
         yield from self.leasing.restore()
         while found and not self.topology.is_closed:
-            self._discard(*found.popitem())
+            self.discard(*found.popitem())
             yield
 
-    def _discard(self, number: int, found: dict[int, Found]) -> None:
+    def discard(self, number: int, found: dict[int, Found]) -> None:
         """Have the store know that nobody needs what was `found` of the queue that had `number`."""
         stores = self.vhost.stores
         assert stores is not None

@@ -72,6 +72,7 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
     int: st.integers(0),
     bytes: octets,
     tuple[str, ...]: st.lists(text, max_size=3).map(tuple),
+    tuple[int, ...]: st.lists(st.integers(0), max_size=3).map(tuple),
     Json: json,
     Mapping[str, Json]: st.dictionaries(text, json, max_size=3),
     Mapping[str, Json] | None: st.none() | st.dictionaries(text, json, max_size=3),

@@ -12,6 +12,7 @@ from warren.cli.operator.moving import MOVING
 from warren.cli.operator.node import NODE
 from warren.cli.operator.operations import OPERATIONS
 from warren.cli.operator.options import common_options
+from warren.cli.operator.quarantine import QUARANTINE
 from warren.cli.operator.reporting import REPORTING
 from warren.cli.operator.streams import STREAMS
 from warren.cli.operator.tasks import TASKS
@@ -19,7 +20,7 @@ from warren.cli.operator.tracing import TRACING
 
 COMMANDS: tuple[Command, ...] = (
     *LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVING, *OPERATIONS, *STREAMS, *TRACING, *NODE,
-    *REPORTING,
+    *QUARANTINE, *REPORTING,
 )  # fmt: skip
 _GROUPS = {
     "queues": "Queues, and the messages in them.",
@@ -42,6 +43,7 @@ _GROUPS = {
     "channels": "Channels.",
     "consumers": "Consumers.",
     "nodes": "Nodes: their limits, settings and listeners.",
+    "quarantine": "What is on the disk and the metadata do not name.",
     "log": "Where the log goes, and how much of it.",
     "trace": "The firehose: copies of all messages of a virtual host.",
     "health": "Checks, which end with status 6 if they find something.",

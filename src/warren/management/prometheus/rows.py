@@ -14,6 +14,7 @@ from warren.management.figures import FIGURES, descriptors_max
 from warren.management.managed import Managed
 from warren.management.prometheus.exposition import labels
 from warren.management.prometheus.objects import Wanted
+from warren.management.quarantined import totals_of
 from warren.management.samples import VHOST_COLUMNS
 from warren.management.views.connections import stream_connections
 from warren.management.views.consumers import subscribing_on
@@ -249,6 +250,11 @@ def ended_leases(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
             for state in LeaseState:
                 if state is not LeaseState.ACTIVE:
                     yield labels(vhost=name, outcome=state.value), (domain.leasing.ended_counts[state],)
+
+
+def quarantined(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
+    """What is kept that the metadata do not name."""
+    yield "", totals_of(scrape.node.quarantine.items())
 
 
 def staged(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:

@@ -419,4 +419,13 @@ UNPREFIXED = (
         ),
         rows.staged,
     ),
+    Source(
+        "",
+        (
+            Family("warren_quarantined_items", GAUGE, "Things on the disk that the metadata do not name"),
+            Family("warren_quarantined_messages", GAUGE, "Messages in these"),
+            Family("warren_quarantined_octets", GAUGE, "Octets of these"),
+        ),
+        rows.quarantined,
+    ),
 )

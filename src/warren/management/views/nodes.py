@@ -10,6 +10,7 @@ from warren.management.describing import Table, shape
 from warren.management.figures import FIGURES, descriptors_max
 from warren.management.listing import Facts
 from warren.management.managed import Managed
+from warren.management.quarantined import totals_of
 from warren.management.samples import CHURN
 from warren.management.views.overview import contexts, exchange_types
 from warren.management.views.stats import Asked, counted, with_rates
@@ -81,6 +82,9 @@ class _Fields(TypedDict):
     partitions: list[str]
     proc_total: int
     processors: int
+    quarantined_items: int
+    quarantined_messages: int
+    quarantined_octets: int
     ra_open_file_metrics: dict[str, int]
     rates_mode: str
     run_queue: int
@@ -154,6 +158,10 @@ def node_facts(node: Managed, asked: Asked) -> Facts:
         "cluster_links": [],
         "metrics_gc_queue_length": dict.fromkeys(_GARBAGE_QUEUES, 0),
     }
+    items, messages, octets = totals_of(node.quarantine.items())
+    facts |= {
+        "quarantined_items": items, "quarantined_messages": messages, "quarantined_octets": octets
+    }  # fmt: skip
     for resource, (limit, alarm) in _LIMITS.items():
         level = node.alarms.level(resource)
         facts[limit] = 0 if level is None else level.limit

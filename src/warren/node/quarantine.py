@@ -1,0 +1,287 @@
+"""What a start has found and the metadata do not name: kept, named, and removed by an operator's word alone.
+
+<data>/quarantine/vhosts/<digits>/             a whole virtual host, as it was in vhosts/
+                  streams/<digits>/            files of streams, of the virtual host that has these digits
+                  metadata/<a time>/           metadata as they were found, when an operator went on without
+
+Messages of a queue stand among those of others, and stay where they are: their store counts them as needed.
+
+Something goes without a word only where the log of the metadata has the command that deleted it: a virtual
+host because it is remembered as removed until its files are gone, a queue because its number was given up in
+a log of which nothing is missing (`metadata/doubts`). What the metadata name again goes back by itself.
+"""
+
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from warren.management.quarantined import QuarantinedItem
+from warren.metadata.machine import Metadata
+from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, digits_of, name_in, set_aside
+from warren.runtime.folder import make_folder
+from warren.runtime.reading_disk import ReadingDisk
+from warren.store.found import Found
+from warren.store.streams.segment import stream_of
+from warren.store.survey import Held, held_of, survey_store, survey_streams, total_of
+
+logger = logging.getLogger("warren.quarantine")
+
+_FOLDER = "quarantine"
+_METADATA = "metadata"
+# As older versions called a directory that damaged metadata had forgotten.
+_LOST = ".lost"
+_HINT = "kept until `warren quarantine remove`"
+
+
+@dataclass(slots=True)
+class _Pinned:
+    """Messages of a queue that the metadata do not name, in the open store of their virtual host."""
+
+    vhost: str
+    number: int
+    levels: dict[int, Found]
+
+    @property
+    def id(self) -> str:
+        return f"queue-{digits_of(self.vhost)}-{self.number}"
+
+    def item(self) -> QuarantinedItem:
+        held = held_of(self.levels)
+        return QuarantinedItem(
+            id=self.id, kind="queue", vhost=self.vhost, number=self.number, path="",
+            messages=held.messages, octets=held.octets,
+        )  # fmt: skip
+
+
+class Quarantine:
+    """That of one data directory."""
+
+    def __init__(self, data: Path, metadata: Metadata) -> None:
+        self._data = data
+        self._folder = data / _FOLDER
+        self._metadata = metadata
+        # By id: what lies in the folder, and what lies in stores.
+        self._moved: dict[str, tuple[QuarantinedItem, list[Path]]] = {}
+        self._pinned: dict[str, _Pinned] = {}
+        # The highest number of any queue or stream of these.
+        self.number_max = 0
+
+    def items(self) -> list[QuarantinedItem]:
+        """All that is kept."""
+        # Copies: a virtual host that is started again changes both, in another thread.
+        moved = [item for item, _ in list(self._moved.values())]
+        return moved + [pinned.item() for pinned in list(self._pinned.values())]
+
+    def begin(self) -> None:
+        """Know what was moved here at a start before."""
+        for path in _folders(self._folder / VHOSTS):
+            self._note_vhost(path)
+        for path in _folders(self._folder / STREAMS):
+            self._note_streams(path)
+        for path in _folders(self._folder / _METADATA):
+            self._note(_item("metadata", path, Held(octets=_octets(path))), [path])
+
+    # --- virtual hosts ----------------------------------------------------------------------------
+
+    def sweep(self, names: Iterable[str]) -> None:
+        """Move what virtual hosts left behind that are not among `names`; bring back what is."""
+        vhosts = self._data / VHOSTS
+        known = {digits_of(name): name for name in names}
+        for digits, name in known.items():
+            kept = self._folder / VHOSTS / digits
+            if kept.exists() and not (vhosts / digits).exists():
+                make_folder(vhosts)
+                os.rename(kept, vhosts / digits)
+                self._moved.pop(f"vhost-{digits}", None)
+                logger.warning("vhost '%s' is in the metadata again: it is back from %s", name, kept)
+        for path in _folders(vhosts):
+            if path.name in known:
+                continue
+            if path.name.endswith(DELETED):
+                logger.warning("vhost '%s' is deleted: removing its messages in %s", name_in(path), path)
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                self._move_vhost(path)
+
+    def _move_vhost(self, path: Path) -> None:
+        moved = _free(self._folder / VHOSTS / path.name.removesuffix(_LOST))
+        make_folder(moved.parent)
+        os.rename(path, moved)
+        item = self._note_vhost(moved)
+        logger.error(
+            "vhost '%s' is not in the metadata: %s messages, %d octets, are moved to %s, %s %s",
+            item.vhost, item.messages, item.octets, moved, _HINT, item.id,
+        )  # fmt: skip
+
+    def _note_vhost(self, path: Path) -> QuarantinedItem:
+        held = Held(octets=_octets(path))
+        for folder, survey in ((path, survey_store), (path / STREAMS, survey_streams)):
+            found = _surveyed(folder, survey) if folder.exists() else {}
+            self.number_max = max([self.number_max, *found])
+            held = held.plus(Held(messages=total_of(found).messages))
+        return self._note(_item("vhost", path, held, vhost=name_in(path)), [path])
+
+    # --- streams ----------------------------------------------------------------------------------
+
+    def sort_streams(self, name: str, folder: Path, numbers: set[int]) -> None:
+        """Move streams of vhost `name` out of `folder` that are not `numbers`, and bring these back."""
+        kept = self._folder / STREAMS / digits_of(name)
+        present = _by_stream(folder)
+        for number, files in _by_stream(kept).items():
+            if number in numbers and number not in present:
+                for file in files:
+                    os.rename(file, folder / file.name)
+                self._moved.pop(f"stream-{kept.name}-{number}", None)
+                logger.warning("vhost '%s': stream %d is in the metadata again, and back", name, number)
+        unknown = {
+            number: files
+            for number, files in present.items()
+            if number not in numbers and not self._metadata.was_deleted(number)
+        }
+        if not unknown:
+            return
+        make_folder(kept)
+        for file in chain.from_iterable(unknown.values()):
+            os.rename(file, kept / file.name)
+        for item in self._note_streams(kept, name):
+            if item.number in unknown:
+                logger.error(
+                    "vhost '%s': stream %d is not in the metadata: %d messages, %d octets, are in %s, %s %s",
+                    name, item.number, item.messages, item.octets, kept, _HINT, item.id,
+                )  # fmt: skip
+
+    def _note_streams(self, path: Path, name: str = "") -> list[QuarantinedItem]:
+        known = self._metadata.vhosts.by_name
+        vhost = name or next((one for one in known if digits_of(one) == path.name), "")
+        held = _surveyed(path, survey_streams)
+        self.number_max = max([self.number_max, *held])
+        return [
+            self._note(_item("stream", path, held.get(number, Held()), vhost=vhost, number=number), files)
+            for number, files in _by_stream(path).items()
+        ]
+
+    # --- queues -----------------------------------------------------------------------------------
+
+    def pin(self, vhost: str, found: dict[int, dict[int, Found]]) -> None:
+        """The store of `vhost` is open, and has this of queues that the metadata do not name."""
+        self.unpin(vhost)
+        for number, levels in found.items():
+            pinned = _Pinned(vhost, number, levels)
+            self._pinned[pinned.id] = pinned
+            self.number_max = max(self.number_max, number)
+            item = pinned.item()
+            logger.error(
+                "vhost '%s': queue %d is not in the metadata: %d messages, %d octets, stay in place, %s %s",
+                vhost, number, item.messages, item.octets, _HINT, item.id,
+            )  # fmt: skip
+
+    def unpin(self, vhost: str) -> None:
+        """The store of `vhost` is closed."""
+        for id in [id for id, pinned in self._pinned.items() if pinned.vhost == vhost]:
+            del self._pinned[id]
+
+    def take_pinned(self, id: str) -> tuple[str, int, dict[int, Found]] | None:
+        """Vhost, number and messages of what `id` names, if it is a queue's: nobody keeps them any more."""
+        pinned = self._pinned.pop(id, None)
+        return None if pinned is None else (pinned.vhost, pinned.number, pinned.levels)
+
+    def number_of(self, id: str) -> int:
+        """The number of the queue that `id` names; 0 if it names none."""
+        pinned = self._pinned.get(id)
+        return 0 if pinned is None else pinned.number
+
+    # --- what was moved ---------------------------------------------------------------------------
+
+    def keep_metadata(self, folder: Path) -> None:
+        """Keep a copy of the metadata in `folder`, which are not all there, before they are written anew."""
+        copy = _free(self._folder / _METADATA / str(time.time_ns()))
+        make_folder(copy.parent)
+        shutil.copytree(folder, copy)
+        logger.warning("a copy of the metadata as they were found is kept in %s", copy)
+
+    def remove(self, id: str) -> Callable[[], None] | None:
+        """What removes the files of `id`, in a thread; None if it names none."""
+        found = self._moved.pop(id, None)
+        if found is None:
+            return None
+        return lambda: _remove(found[1])
+
+    def _note(self, item: QuarantinedItem, paths: list[Path]) -> QuarantinedItem:
+        self._moved[item.id] = (item, paths)
+        return item
+
+
+def finish_removals(data: Path, metadata: Metadata) -> None:
+    """Have what is left of virtual hosts that a command has removed out of the way."""
+    if not metadata.vhosts.removed:
+        return
+    vhosts = data / VHOSTS
+    for name in metadata.vhosts.removed:
+        path = vhosts / digits_of(name)
+        if path.exists():
+            os.rename(path, set_aside(path))
+    if vhosts.exists():
+        folder = os.open(vhosts, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    metadata.vhosts.removed.clear()
+
+
+def _item(kind: str, path: Path, held: Held, *, vhost: str = "", number: int = 0) -> QuarantinedItem:
+    name = f"{path.name}-{number}" if number else path.name
+    return QuarantinedItem(
+        id=f"{kind}-{name}", kind=kind, vhost=vhost, number=number, path=str(path),
+        messages=held.messages, octets=held.octets,
+    )  # fmt: skip
+
+
+def _surveyed(path: Path, survey: Callable[[ReadingDisk], dict[int, Held]]) -> dict[int, Held]:
+    try:
+        with closing(ReadingDisk(path)) as disk:
+            return survey(disk)
+    except OSError as error:
+        logger.error("what is in %s cannot be counted: %s", path, error)
+        return {}
+
+
+def _folders(path: Path) -> list[Path]:
+    return sorted(one for one in path.iterdir() if one.is_dir()) if path.exists() else []
+
+
+def _by_stream(path: Path) -> dict[int, list[Path]]:
+    """The files in `path` by the number of their stream."""
+    found: dict[int, list[Path]] = {}
+    for file in sorted(path.iterdir()) if path.exists() else ():
+        with suppress(ValueError):
+            found.setdefault(stream_of(file.name.partition(".")[0])[0], []).append(file)
+    return found
+
+
+def _octets(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def _free(path: Path) -> Path:
+    """`path`, or with a number behind it if that is taken."""
+    number = 1
+    free = path
+    while free.exists():
+        number += 1
+        free = path.with_name(f"{path.name}.{number}")
+    return free
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,102 @@
+"""Counts what lies in the files of a store or of streams, and changes nothing: for whoever must decide on it.
+
+What is damaged is passed over, here without being named: opening the store names it.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from warren.store.disk import Disk
+from warren.store.found import Found
+from warren.store.record import BATCH, KIND_AT, SEAL, encode, is_intact
+from warren.store.salvage import salvaged
+from warren.store.scan import Remaining, Scan, released
+from warren.store.segment import HEAD_SIZE, SUFFIX, Segment, SegmentError, seed_of
+from warren.store.streams.scan import chunks
+from warren.store.streams.segment import HEAD_SIZE as STREAM_HEAD_SIZE
+from warren.store.streams.segment import SUFFIX as STREAM_SUFFIX
+from warren.store.streams.segment import open_segment, stream_of
+
+
+class Held(NamedTuple):
+    """So many messages, and octets of them."""
+
+    messages: int = 0
+    octets: int = 0
+
+    def plus(self, other: "Held") -> "Held":
+        """Both together."""
+        return Held(self.messages + other.messages, self.octets + other.octets)
+
+
+def held_of(levels: Mapping[int, Found]) -> Held:
+    """What was found of one queue, all priorities together."""
+    return Held(sum(found.count for found in levels.values()), sum(found.octets for found in levels.values()))
+
+
+def total_of(held: Mapping[int, Held]) -> Held:
+    """All of it together."""
+    return Held(sum(one.messages for one in held.values()), sum(one.octets for one in held.values()))
+
+
+def survey_store(disk: Disk) -> dict[int, Held]:
+    """What waits in the segments of `disk`, by the number of its queue. OSError from the disk."""
+    sizes = {name: size for name, size in disk.names().items() if name.endswith(SUFFIX)}
+    scan = Scan()
+    segments: dict[int, Segment] = {}
+    for name in sorted(sizes):
+        segment = Segment(int(name.removesuffix(SUFFIX)))
+        octets, _ = salvaged(disk, name, sizes[name])
+        try:
+            segment.seed = seed_of(octets[:HEAD_SIZE], segment.number)
+        except SegmentError:
+            continue
+        segments[segment.number] = segment
+        _look_through(scan, segment, octets)
+    held: dict[int, Held] = {}
+    for (queue, level), lane in scan.lanes.items():
+        remaining = Remaining(lane, released(lane, queue, level), segments)
+        while remaining.take_some():
+            pass
+        held[queue] = held.get(queue, Held()).plus(held_of({level: remaining.found()}))
+    return {queue: one for queue, one in held.items() if one.messages}
+
+
+def survey_streams(disk: Disk) -> dict[int, Held]:
+    """What lies in the streams of `disk`, by their number. OSError from the disk."""
+    held: dict[int, Held] = {}
+    for name, size in disk.names().items():
+        number, _ = stream_of(name.partition(".")[0])
+        messages = 0
+        if name.endswith(STREAM_SUFFIX):
+            try:
+                segment = open_segment(name, disk.read(name, 0, STREAM_HEAD_SIZE))
+            except SegmentError:
+                pass
+            else:
+                heads = [chunk.head for chunk in chunks(disk.read, segment, STREAM_HEAD_SIZE, size)]
+                messages = sum(head.end - head.first for head in heads)
+        held[number] = held.get(number, Held()).plus(Held(messages, size))
+    return held
+
+
+def _look_through(scan: Scan, segment: Segment, octets: bytes) -> None:
+    """Take note of all that is intact in `segment`."""
+    batch = encode(BATCH, b"", segment.seed)
+    at = HEAD_SIZE
+    while True:
+        start = at
+        at = scan.take_some(segment, octets, at)
+        if at > start:
+            continue
+        size = is_intact(octets, at, segment.seed)
+        if size and octets[at + KIND_AT] == SEAL:
+            return
+        synced = octets.find(batch, at + 1)
+        if synced < 0:
+            return
+        if size:
+            scan.take(segment, octets, at, size)
+            at += size
+        else:
+            at = synced

@@ -1,0 +1,180 @@
+"""A broker that has lost a part of its metadata removes nothing that these do not name any more."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration.api import Client
+from tests.integration.process import Broker, broker, refusal
+from tests.integration.test_serve import connect
+
+QUEUES = [f"q{number}" for number in range(5)]
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+DEFINITIONS = {
+    "users": [{"name": "u", "password": "p", "tags": "administrator"}],
+    "vhosts": [{"name": "/"}],
+    "permissions": [{"user": "u", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+}
+
+
+@contextmanager
+def started(data: Path, **environment: str) -> Iterator[Broker]:
+    definitions = data.parent / "definitions.json"
+    definitions.write_text(json.dumps(DEFINITIONS))
+    environment["WARREN_LOAD_DEFINITIONS"] = str(definitions)
+    with broker("--data-dir", str(data), **environment) as one:
+        yield one
+
+
+def client(one: Broker) -> Client:
+    return Client(one, "u:p")
+
+
+def killed(one: Broker) -> None:
+    os.kill(one.process.pid, signal.SIGKILL)
+    one.process.wait()
+
+
+def channel_of(one: Broker, vhost: str = "v") -> BlockingChannel:
+    channel = connect(one.port, "u", "p", vhost).channel()
+    channel.confirm_delivery()
+    return channel
+
+
+def filled(one: Broker) -> None:
+    """A virtual host, five queues with 100 messages each, a stream with 50."""
+    assert client(one).ask("PUT /vhosts/v").status == 201
+    client(one).status("PUT /permissions/v/u", {"configure": ".*", "write": ".*", "read": ".*"})
+    channel = channel_of(one)
+    channel.queue_declare("stream", durable=True, arguments={"x-queue-type": "stream"})
+    for queue in QUEUES:
+        channel.queue_declare(queue, durable=True)
+    for number in range(500):
+        channel.basic_publish("", QUEUES[number % 5], b"%d" % number, PERSISTENT)
+    for number in range(50):
+        channel.basic_publish("", "stream", b"%d" % number, PERSISTENT)
+
+
+def is_filled(one: Broker) -> None:
+    channel = channel_of(one)
+    for at, queue in enumerate(QUEUES):
+        bodies = [channel.basic_get(queue, auto_ack=False)[2] for _ in range(100)]
+        assert bodies == [b"%d" % number for number in range(at, 500, 5)]
+        assert channel.basic_get(queue) == (None, None, None)
+    channel.basic_qos(prefetch_count=100)
+    read = channel.consume("stream", arguments={"x-stream-offset": "first"}, inactivity_timeout=30)
+    assert [next(read)[2] for _ in range(50)] == [b"%d" % number for number in range(50)]
+
+
+def cut_before(file: Path, text: bytes) -> None:
+    """Cut the log off before the record that has `text` for the first time."""
+    octets = file.read_bytes()
+    file.write_bytes(octets[: octets.index(text) - 8])
+
+
+@pytest.mark.parametrize(
+    "text", [b'"PutVhost",{"name":"v"', b'"DeclareQueue",{"vhost":"v","name":"stream"', b'"name":"q3"']
+)
+def test_what_lost_metadata_named_is_kept_and_back_with_them(tmp_path: Path, text: bytes) -> None:
+    data = tmp_path / "data"
+    with started(data) as one:
+        filled(one)
+        killed(one)
+    shutil.copytree(data / "metadata", tmp_path / "copy")
+    cut_before(data / "metadata" / "metadata", text)
+    with started(data, WARREN_METADATA_SKIP_DAMAGE="true") as one:
+        items = client(one).get("/warren/quarantine")
+        messages = sum(item["messages"] for item in items)
+        assert messages == (200 if b"q3" in text else 550)
+        log = "".join(one.lines)
+        for item in items:
+            assert item["kind"] == "metadata" or item["id"] in log
+        node = client(one).get("/nodes")[0]
+        assert node["quarantined_items"] == len(items)
+        assert node["quarantined_messages"] == messages
+        killed(one)
+    # Once more: nothing goes with time.
+    with started(data) as one:
+        assert sum(item["messages"] for item in client(one).get("/warren/quarantine")) == messages
+        killed(one)
+    shutil.rmtree(data / "metadata")
+    shutil.copytree(tmp_path / "copy", data / "metadata")
+    with started(data) as one:
+        is_filled(one)
+        assert {item["kind"] for item in client(one).get("/warren/quarantine")} == {"metadata"}
+
+
+def test_what_is_kept_goes_by_an_operators_word(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with started(data) as one:
+        filled(one)
+        killed(one)
+    cut_before(data / "metadata" / "metadata", b'"DeclareQueue",{"vhost":"v","name":"stream"')
+    with started(data, WARREN_METADATA_SKIP_DAMAGE="true") as one:
+        api = client(one)
+        assert api.ask("DELETE /warren/quarantine/queue-nosuch-1").status == 404
+        for item in api.get("/warren/quarantine"):
+            assert api.ask(f"DELETE /warren/quarantine/{item['id']}").status == 204
+        assert api.get("/warren/quarantine") == []
+        channel = channel_of(one)
+        channel.queue_declare("new", durable=True)
+        channel.basic_publish("", "new", b"1", PERSISTENT)
+        killed(one)
+    with started(data) as one:
+        assert client(one).get("/warren/quarantine") == []
+        assert channel_of(one).basic_get("new")[2] == b"1"
+    assert not any(path.is_file() for path in (data / "quarantine").rglob("*"))
+
+
+def test_nothing_is_kept_of_what_commands_have_deleted(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with started(data) as one:
+        filled(one)
+        channel = channel_of(one)
+        for number in range(50):
+            channel.queue_declare(f"short{number}", durable=True)
+            channel.basic_publish("", f"short{number}", b"1", PERSISTENT)
+        for number in range(50):
+            channel.queue_delete(f"short{number}")
+        channel.queue_delete("stream")
+        killed(one)
+    for _ in range(2):
+        with started(data) as one:
+            assert client(one).get("/warren/quarantine") == []
+            killed(one)
+
+
+def test_a_virtual_host_whose_removal_was_broken_off_is_removed(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with started(data) as one:
+        filled(one)
+        folders = {path.name for path in (data / "vhosts").iterdir()}
+        copy = tmp_path / "vhosts"
+        shutil.copytree(data / "vhosts", copy)
+        assert client(one).ask("DELETE /vhosts/v").status == 204
+        killed(one)
+    # As if the power had gone before its directory had another name.
+    shutil.rmtree(data / "vhosts")
+    shutil.copytree(copy, data / "vhosts")
+    assert len(folders) == 2
+    with started(data) as one:
+        assert client(one).get("/warren/quarantine") == []
+        assert len(list((data / "vhosts").iterdir())) == 1
+
+
+def test_metadata_that_are_gone_altogether_are_missed(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with started(data) as one:
+        killed(one)
+    shutil.rmtree(data / "metadata")
+    for _ in range(2):
+        status, errors = refusal("--data-dir", str(data))
+        assert status == 1
+        assert "nothing says of which queues" in errors.splitlines()[-1]
