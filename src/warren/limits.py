@@ -212,6 +212,9 @@ CHANNEL_CONSUMERS_MAX = 10_000
 # Consumers of one queue, whatever their channels: they come and go in constant time, and whoever lists them,
 # or deletes the queue, looks at all of them.
 QUEUE_CONSUMERS_MAX = 50_000
+# Messages that were delivered too often, and then lost for want of a dead-letter exchange, are told of in the
+# log so often at most in each virtual host: a consumer that gives all back would fill it.
+LOST_LETTERS_TOLD_MS = 60_000
 # Changes of the time to live that messages which came before them may tell apart in one queue and priority
 # level; of more, the eldest two count as the longer one. It takes a policy to make one.
 TTL_CHANGES_MAX = 64

@@ -223,3 +223,18 @@ def test_very_many_queues_are_read_to_the_end(tmp_path: Path) -> None:
             channel.queue_declare(f"q{number}")
         assert scraped(node)["rabbitmq_queues"][""] == count
         assert len(scraped(node, "/metrics/per-object")["rabbitmq_queue_messages_ready_bytes"]) == count
+
+
+def test_the_dead_are_counted_apart_when_no_exchange_routes_them(node: Broker, channel: Any) -> None:
+    full = {"x-max-length": 0}
+    channel.queue_declare("lost", arguments=full)
+    channel.queue_declare("astray", arguments={**full, "x-dead-letter-exchange": "nosuch"})
+    channel.queue_declare("routed", arguments={**full, "x-dead-letter-exchange": "amq.fanout"})
+    for name in ("lost", "astray", "routed"):
+        channel.basic_publish("", name, b"")
+    counts = scraped(node)["rabbitmq_global_messages_dead_lettered_maxlen_total"]
+    kind = 'queue_type="rabbit_classic_queue"'
+    assert counts == {
+        f'{kind},dead_letter_strategy="at_most_once"': 1,
+        f'{kind},dead_letter_strategy="disabled"': 2,
+    }

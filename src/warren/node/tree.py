@@ -377,6 +377,7 @@ class _Vhost:
             node_name=world.node_name,
         )
         domain = self._domain = Domain.open(self.name, world.metadata, world.proposals, domain_world)
+        domain.vhost.tell_lost(logger.warning)
         if keeping is not None:
             assert self._tree.storage is not None
             self._tree.storage.adopt(domain, keeping)

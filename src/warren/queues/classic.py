@@ -173,8 +173,11 @@ class ClassicQueue(LocalQueue):
         if not self.is_moved:
             self.tell_moved()
         if self._refuses and self._is_full_for(message):
-            if self.settings.overflow is Overflow.REJECT_PUBLISH_DLX:
-                self._bury(message, "maxlen")
+            settings = self.settings
+            # Without an exchange it is not lost: its publisher is told.
+            is_dead = settings.overflow is Overflow.REJECT_PUBLISH_DLX
+            if is_dead and settings.dead_letter_exchange is not None:
+                self._host.dead_letter(self, message, "maxlen")
             return _REFUSED
         consumer = self._sole
         if consumer is None or not consumer.is_ready():
@@ -529,11 +532,16 @@ class ClassicQueue(LocalQueue):
     def _bury(self, message: Message, reason: str) -> None:
         if self.settings.dead_letter_exchange is not None:
             self._host.dead_letter(self, message, reason)
+        else:
+            self._host.lose(self, reason)
 
     def _bury_delivery(self, delivery: Delivery, reason: str) -> None:
         """`delivery` dies."""
-        if self.settings.dead_letter_exchange is not None and not self.is_deleted:
-            self._host.dead_letter(self, self._ready.whole(delivery.message), reason)
+        if not self.is_deleted:
+            if self.settings.dead_letter_exchange is not None:
+                self._host.dead_letter(self, self._ready.whole(delivery.message), reason)
+            else:
+                self._host.lose(self, reason)
         self._ready.settled(delivery)
 
     def _wake_by(self, when: int) -> None:

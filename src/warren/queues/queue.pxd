@@ -42,6 +42,7 @@ cdef class QueueHost(Counters):
     cdef public Py_ssize_t consumer_count
 
     cpdef dead_letter(self, Queue queue, Message message, str reason)
+    cpdef lose(self, Queue queue, str reason)
     cpdef wake_at(self, Queue queue, int64_t when)
     cpdef delete_queue(self, Queue queue)
 

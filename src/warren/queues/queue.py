@@ -119,6 +119,9 @@ class QueueHost(Counters):
         """`message` died in `queue`, which has a dead-letter exchange, for `reason`."""
         raise NotImplementedError
 
+    def lose(self, queue: "Queue", reason: str) -> None:
+        """A message died in `queue`, which has no dead-letter exchange, for `reason`: it is gone."""
+
     def wake_at(self, queue: "Queue", when: int) -> None:
         """Call `queue.expire()` at `when` (ms), or a little later, and at no time given before; -1: never."""
         raise NotImplementedError

@@ -5,10 +5,11 @@ waits for its turn, so a chain of full queues costs no stack.
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from warren.errors import NotFound
-from warren.limits import NAME_SIZE_MAX
+from warren.limits import LOST_LETTERS_TOLD_MS, NAME_SIZE_MAX
 from warren.model.message import Message
 from warren.queues.deaths import Death, resurrect
 from warren.queues.local import LocalQueue
@@ -20,19 +21,33 @@ if TYPE_CHECKING:
 class DeadLettering:
     """The dead of one virtual host, on their way to the exchanges that their queues name."""
 
-    __slots__ = ("_dead", "_is_running", "_vhost", "counts")
+    __slots__ = (
+        "_dead",
+        "_is_running",
+        "_told_at",
+        "_untold_count",
+        "_vhost",
+        "counts",
+        "lost_counts",
+        "tell",
+    )
 
     def __init__(self, vhost: "VirtualHost") -> None:
         self._vhost = vhost
         self._dead: deque[tuple[LocalQueue, Message, str]] = deque()
         self._is_running = False
-        # Reason -> how many died of it since the start.
+        # Reason -> how many died of it since the start and were routed again, to whatever queues.
         self.counts: dict[str, int] = {}
+        # The same of those that were lost, because their queue names no exchange, or one that is not there.
+        self.lost_counts: dict[str, int] = {}
+        # Told, now and then, of messages that were delivered too often, and then lost.
+        self.tell: Callable[[str], None] = _nobody
+        self._told_at = -LOST_LETTERS_TOLD_MS
+        self._untold_count = 0
 
     def take(self, queue: LocalQueue, message: Message, reason: str) -> None:
         """`message` died in `queue`."""
         self._dead.append((queue, message, reason))
-        self.counts[reason] = self.counts.get(reason, 0) + 1
         if self._is_running:
             return
         self._is_running = True
@@ -41,6 +56,25 @@ class DeadLettering:
                 self._route(*self._dead.popleft())
         finally:
             self._is_running = False
+
+    def lose(self, queue: LocalQueue, reason: str) -> None:
+        """A message died in `queue` for `reason`, and there is no exchange that routes it again."""
+        self.lost_counts[reason] = self.lost_counts.get(reason, 0) + 1
+        if reason == "delivery_limit":
+            self._untold_count += 1
+            if self._vhost.now - self._told_at >= LOST_LETTERS_TOLD_MS:
+                self._tell_of(queue)
+
+    def _tell_of(self, queue: LocalQueue) -> None:
+        exchange = queue.settings.dead_letter_exchange
+        why = "no dead-letter exchange" if exchange is None else f"no exchange '{exchange}', which it names"
+        count, self._untold_count = self._untold_count, 0
+        self._told_at = self._vhost.now
+        self.tell(
+            f"{count} message{'s' * (count > 1)} delivered more often than the limit allows "
+            f"{'were' if count > 1 else 'was'} lost in vhost '{self._vhost.name}', the last one in queue "
+            f"'{queue.name}', for which there is {why}"
+        )
 
     def _route(self, queue: LocalQueue, message: Message, reason: str) -> None:
         settings = queue.settings
@@ -54,19 +88,27 @@ class DeadLettering:
             now=self._vhost.now,
         )
         if not _is_name(death.exchange) or not _is_name(death.routing_key or ""):
-            return  # arguments are long strings: these fit no message
+            self.lose(queue, reason)  # arguments are long strings: these fit no message
+            return
         risen = resurrect(message, death)
         if risen is None:
-            return  # it has come too far
+            self.lose(queue, reason)  # it has come too far
+            return
         try:
             destinations = self._vhost.router.route(risen.message.address, risen.message)
         except NotFound:
-            return  # RabbitMQ: without the exchange, the message is dropped
+            self.lose(queue, reason)
+            return
+        self.counts[reason] = self.counts.get(reason, 0) + 1
         for destination in destinations:
             if getattr(destination, "name", "") not in risen.circles:
                 destination.publish(risen.message, None, 0)  # type: ignore[attr-defined]
                 if isinstance(destination, LocalQueue):
                     destination.risen_count += 1
+
+
+def _nobody(text: str) -> None:
+    """Before somebody wants to be told."""
 
 
 def _is_name(text: str) -> bool:

@@ -171,6 +171,19 @@ class VirtualHost(QueueHost):
         """`message` died in `queue`: route it again."""
         self._dead_lettering.take(queue, message, reason)  # type: ignore[arg-type]
 
+    @property
+    def lost_counts(self) -> dict[str, int]:
+        """Reason -> how many messages died of it without an exchange to route them again, since the start."""
+        return self._dead_lettering.lost_counts
+
+    def tell_lost(self, tell: Callable[[str], None]) -> None:
+        """Have `tell` called, now and then, of messages that were delivered too often and lost."""
+        self._dead_lettering.tell = tell
+
+    def lose(self, queue: Queue, reason: str) -> None:
+        """A message died in `queue`, which has no dead-letter exchange."""
+        self._dead_lettering.lose(queue, reason)  # type: ignore[arg-type]
+
     def wake_at(self, queue: Queue, when: int) -> None:
         """Call `queue.expire()` at `when` (ms) and at no time given before; -1: never."""
         if when < 0:

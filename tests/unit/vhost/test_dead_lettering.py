@@ -1,5 +1,8 @@
 """The dead are routed again: in order, without end only where a client wants it, and without a stack."""
 
+import pytest
+
+from warren.limits import LOST_LETTERS_TOLD_MS
 from warren.model.arguments import Overflow, QueueSettings
 from warren.model.message import BODY_END, Message, encode_address
 from warren.queues.classic import ClassicQueue
@@ -145,3 +148,50 @@ def test_a_change_of_policy_between_death_and_burial_counts() -> None:
     queue.apply_settings(QueueSettings())
     queue.reject(delivery)
     assert grave.is_empty
+
+
+def test_those_that_no_exchange_routes_are_counted_as_lost() -> None:
+    place = Place()
+    place.queue("none", length_max=0)
+    place.queue("missing", length_max=0, dead_letter_exchange="nosuch")
+    place.queue("unbound", length_max=0, dead_letter_exchange="amq.fanout")
+    for name in ("none", "missing", "unbound"):
+        place.publish(name)
+    assert (place.vhost.dead_counts, place.vhost.lost_counts) == ({"maxlen": 1}, {"maxlen": 2})
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({}, "no dead-letter exchange"),
+        ({"dead_letter_exchange": "nosuch"}, "no exchange 'nosuch', which it names"),
+    ],
+)
+def test_those_that_were_delivered_too_often_and_lost_are_told_of_now_and_then(
+    settings: dict[str, object], why: str
+) -> None:
+    place, told = Place(), []
+    place.vhost.tell_lost(told.append)
+    queue = place.queue("q", delivery_limit=0, **settings)
+
+    def lose() -> None:
+        place.publish("q")
+        queue.requeue(queue.get())
+
+    lose()
+    assert told == [
+        "1 message delivered more often than the limit allows was lost in vhost 'v', the last one in queue "
+        f"'q', for which there is {why}"
+    ]
+    lose()
+    place.vhost.now += LOST_LETTERS_TOLD_MS
+    lose()
+    assert [text.split()[0] for text in told] == ["1", "2"]
+    assert place.vhost.lost_counts == {"delivery_limit": 3}
+
+
+def test_a_full_queue_that_refuses_loses_nothing() -> None:
+    place = Place()
+    place.queue("q", length_max=0, overflow=Overflow.REJECT_PUBLISH_DLX)
+    place.publish("q")
+    assert place.vhost.lost_counts == {}

@@ -263,10 +263,14 @@ def staged(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
 
 
 def dead(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
-    """What died, by reason."""
-    counts = [domain.vhost.dead_counts for domain in scrape.node.server.domains.values()]
-    about = labels(queue_type="rabbit_classic_queue", dead_letter_strategy="at_most_once")
-    yield about, tuple(sum(count.get(reason, 0) for count in counts) for reason in DEATHS)
+    """What died, by reason: routed again, or lost for want of an exchange, as RabbitMQ tells them apart."""
+    vhosts = [domain.vhost for domain in scrape.node.server.domains.values()]
+    for strategy, counts in (
+        ("at_most_once", [vhost.dead_counts for vhost in vhosts]),
+        ("disabled", [vhost.lost_counts for vhost in vhosts]),
+    ):
+        about = labels(queue_type="rabbit_classic_queue", dead_letter_strategy=strategy)
+        yield about, tuple(sum(count.get(reason, 0) for count in counts) for reason in DEATHS)
 
 
 def process(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
