@@ -50,6 +50,8 @@ class Line:
     rows: int
     work: Callable[[], None]
     broker: Broker | None = None
+    # What is done before each run, and not measured.
+    prepare: Callable[[], None] = lambda: None
 
 
 def main() -> None:
@@ -139,8 +141,11 @@ class Bench:
 
     def measured(self, line: Line) -> Spent:
         """The least that a run took, behind one that nobody counts: the JVM compiles what it runs often."""
-        line.work()
-        runs = [self._watch.spent(line.work, line.broker) for _ in range(self._runs)]
+        runs = []
+        for _ in range(1 + self._runs):
+            line.prepare()
+            runs.append(self._watch.spent(line.work, line.broker))
+        del runs[0]
         best = min(runs, key=lambda spent: spent.cpu_s)
         seconds = statistics.median(spent.seconds for spent in runs)
         print(f"{line.text}: {line.rows / seconds:,.0f}/s", file=sys.stderr, flush=True)
@@ -185,6 +190,14 @@ class Bench:
             work=lambda: self._touch(read("mixed")),
             broker=broker,
         )
+        for kind in PROPERTIES:
+            yield Line(
+                text="leases" + (", all different" if kind == "mixed" else ""),
+                rows=self._fewer,
+                work=lambda: self._lease(place),
+                broker=broker,
+                prepare=lambda kind=kind: self._fill_queue(place, kind),
+            )
 
     def _amqp(self, place: Place) -> Iterator[Line]:
         for kind in PROPERTIES:
@@ -230,13 +243,31 @@ class Bench:
         wanted = place.options() | {"transport": transport, "mode": "stream", "minPartitions": "2"} | given
         return self._spark.read.format("warren").options(**wanted).load(queue)
 
+    def _fill_queue(self, place: Place, kind: str) -> None:
+        """A durable classic queue with persistent messages, for `_lease`."""
+        place.declare("leased", is_stream=False)
+        writer = messages(self._spark, kind, self._fewer).write.format("warren").options(**place.options())
+        writer.option("txn", "none").mode("append").save("leased")
+
+    def _lease(self, place: Place) -> None:
+        """Take all that waits, by a streaming query that ends."""
+        wanted = place.options() | {"mode": "lease", "minPartitions": "2"}
+        rows = touched(self._spark.readStream.format("warren").options(**wanted).load("leased"))
+        with tempfile.TemporaryDirectory(dir=self._folder) as checkpoint:
+            writer = rows.writeStream.format("noop").option("checkpointLocation", checkpoint)
+            writer.trigger(availableNow=True).start().awaitTermination()
+
     def _touch(self, frame: DataFrame) -> None:
-        looked_at = [TOUCH[COLUMNS[name]].format(f"`{name}`") for name in frame.columns]
-        touched = frame.selectExpr(" + ".join(looked_at) + " as total")
-        touched.write.format("noop").mode("overwrite").save()
+        touched(frame).write.format("noop").mode("overwrite").save()
 
     def _parquet(self, frame: DataFrame) -> None:
         frame.write.mode("overwrite").parquet(str(self._folder / "out"))
+
+
+def touched(frame: DataFrame) -> DataFrame:
+    """Each value looked at, and next to nothing left of it."""
+    looked_at = [TOUCH[COLUMNS[name]].format(f"`{name}`") for name in frame.columns]
+    return frame.selectExpr(" + ".join(looked_at) + " as total")
 
 
 def cells(line: Line, spent: Spent) -> list[str]:

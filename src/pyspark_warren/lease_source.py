@@ -22,7 +22,7 @@ from pyspark_warren.partitions import LeasePart, Part, split
 from pyspark_warren.streams import DataLoss, given_back
 
 # What the broker gives at once.
-MESSAGES_MAX = 100_000
+MESSAGES_MAX = 500_000
 OCTETS_MAX = 134_217_728
 # A lease is renewed several times before it ends.
 RENEWALS = 3

@@ -444,8 +444,14 @@ PAGED_GAP_MAX = 32
 SCANNED_AT_ONCE = 1_000
 
 # --- leases -------------------------------------------------------------------------------------
-# Messages that one lease has at most, some 200 octets of memory each while they are on the disk.
-LEASE_MESSAGES_MAX = 100_000
+# Messages that one lease has at most, some 200 octets of memory each while they are on the disk. A batch of
+# Spark is one lease, and costs a second of CPU beside its rows: larger ones share it.
+LEASE_MESSAGES_MAX = 500_000
+# And messages of all leases of one virtual host: 1.3 GB, if none of them is small enough for its octets.
+LEASED_MESSAGES_MAX = 6_400_000
+# Ranges of places that one lease has at most, all in one entry of the metadata's log: a queue of which every
+# second message was settled has one for each.
+LEASE_RANGES_MAX = 50_000
 # And octets of them: what is not on the disk is in memory for as long as somebody has it.
 LEASE_OCTETS_MAX = 134_217_728
 # Leases of one virtual host that somebody has, and whose acknowledgements are not on the disk yet.
@@ -459,8 +465,8 @@ LEASE_TTL_S_MAX = 86_400
 LEASE_TTL_S = 300
 # What a client may call a lease by.
 LEASE_KEY_SIZE_MAX = 1_024
-# Messages that are taken or settled in one turn for a lease.
-LEASED_PER_TURN = 128
+# Messages that are taken or settled in one turn for a lease: half a millisecond.
+LEASED_PER_TURN = 512
 
 # --- journal ------------------------------------------------------------------------------------
 # What the metadata's log grows to, unless the metadata itself is larger, before it is written anew without

@@ -13,12 +13,19 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from warren.errors import InternalError, NotFound, ResourceError
-from warren.limits import LEASED_PER_TURN, LEASES_MAX, REMOVAL_RETRY_MS
+from warren.limits import (
+    LEASE_RANGES_MAX,
+    LEASED_MESSAGES_MAX,
+    LEASED_PER_TURN,
+    LEASES_MAX,
+    REMOVAL_RETRY_MS,
+)
 from warren.metadata.commands import INTERNAL_USER, EndLease, GrantLease, Outcome
 from warren.metadata.events import Event, LeaseEnded, LeaseGranted, LeaseRenewed, QueueDeleted
 from warren.metadata.leases import LeaseRecord, Leases, LeaseState
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
+from warren.queues.batches import acknowledge_batch, extend_ranges, take_batch
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
 from warren.vhost.errand import Later, NextTurn, run
@@ -135,9 +142,14 @@ class Leasing:
             await self._granting[key]
         if len(self.held) + len(self._granting) + self._letting_go >= LEASES_MAX:
             raise ResourceError(f"vhost '{self._vhost.name}' has {LEASES_MAX} leases already")
-        granting = self._granting[key] = _Granting()
+        room = self._room()
+        if room <= 0:
+            raise ResourceError(
+                f"vhost '{self._vhost.name}' has {LEASED_MESSAGES_MAX} messages on lease already"
+            )
+        granting = self._granting[key] = _Granting(min(wish.messages, room))
         try:
-            return await self._grant(queue, wish)
+            return await self._grant(queue, wish, granting.messages_max)
         finally:
             del self._granting[key]
             granting.end()
@@ -157,25 +169,29 @@ class Leasing:
 
     # --- private -------------------------------------------------------------------------------
 
-    async def _grant(self, queue: ClassicQueue, wish: LeaseWish) -> LeaseRecord | None:
+    def _room(self) -> int:
+        """How many more messages may be on lease."""
+        held = sum(len(each.deliveries) for each in self.held.values())
+        return LEASED_MESSAGES_MAX - held - sum(each.messages_max for each in self._granting.values())
+
+    async def _grant(self, queue: ClassicQueue, wish: LeaseWish, messages_max: int) -> LeaseRecord | None:
         deliveries: list[Delivery | None] = []
+        ranges: list[int] = []
         try:
-            octets = await self._take(queue, wish, deliveries)
+            octets = await self._take(queue, messages_max, wish.octets, deliveries, ranges)
             await self._vhost.written()
         except BaseException:
             await self._give_back(Held(queue, deliveries))
             raise
         if not deliveries:
             return None
-        # As they are found again after a restart.
-        deliveries.sort(key=lambda delivery: queue.place_of(delivery))  # type: ignore[arg-type]
         now = self._vhost.now
         lease = LeaseRecord(
             id=wish.id,
             queue=queue.name,
             user=wish.user,
             key=wish.key,
-            places=_ranges([queue.place_of(delivery) for delivery in deliveries if delivery is not None]),
+            places=tuple(ranges),
             messages=len(deliveries),
             octets=octets,
             granted_at=now,
@@ -194,23 +210,30 @@ class Leasing:
             raise NotFound(f"no queue '{queue.name}' in vhost '{self._vhost.name}'")
         return self.leases.by_id.get(lease.id, lease)
 
-    async def _take(self, queue: ClassicQueue, wish: LeaseWish, taken: list[Delivery | None]) -> int:
-        """Take what is ready out of `queue`, as it goes out; answers its octets."""
+    async def _take(
+        self,
+        queue: ClassicQueue,
+        messages_max: int,
+        octets_max: int,
+        taken: list[Delivery | None],
+        ranges: list[int],
+    ) -> int:
+        """Take what is ready out of `queue`, as it goes out; answers its octets.
+
+        `ranges` get where ranges of their places begin and end, in the order in which they were taken: so
+        they are found again after a restart.
+        """
         octets = 0
-        while len(taken) < wish.messages and not queue.is_deleted:
-            delivery = queue.get()
-            if delivery is None:
-                break
-            if taken and octets + delivery.octets > wish.octets:
-                queue.give_back(delivery)
-                queue.pump()
-                break
-            taken.append(delivery)
-            octets += delivery.octets
-            if not len(taken) % min(LEASED_PER_TURN, fitting(queue)):
-                queue.lighten()
+        while len(taken) < messages_max and len(ranges) < 2 * LEASE_RANGES_MAX and not queue.is_deleted:
+            if taken:
                 await NextTurn(self._world.later)
-        queue.lighten()
+            first = len(taken)
+            count = min(LEASED_PER_TURN, fitting(queue), messages_max - first)
+            octets += take_batch(queue, taken, count, octets_max - octets)
+            extend_ranges(queue, taken, first, ranges)
+            queue.lighten()
+            if len(taken) < first + count:
+                break
         return octets
 
     def _heed(self, event: Event) -> None:
@@ -251,7 +274,7 @@ class Leasing:
         try:
             await NextTurn(self._world.later)
             if state is LeaseState.SETTLED:
-                await self._settle(held, held.queue.acknowledge)
+                await self._acknowledge(held)
                 await self._vhost.written()
             else:
                 await self._give_back(held)
@@ -259,18 +282,25 @@ class Leasing:
             self._letting_go -= 1
 
     async def _give_back(self, held: Held) -> None:
-        await self._settle(held, held.queue.requeue)
+        for at in range(0, len(held.deliveries), LEASED_PER_TURN):
+            if not await self._may_go_on(at):
+                return
+            for delivery in filter(None, held.deliveries[at : at + LEASED_PER_TURN]):
+                held.queue.requeue(delivery)
         if not held.queue.is_deleted:
             held.queue.pump()
 
-    async def _settle(self, held: Held, settle: Callable[[Delivery], None]) -> None:
+    async def _acknowledge(self, held: Held) -> None:
         for at in range(0, len(held.deliveries), LEASED_PER_TURN):
-            if at:
-                await NextTurn(self._world.later)
-            if self._is_closed:
+            if not await self._may_go_on(at):
                 return
-            for delivery in filter(None, held.deliveries[at : at + LEASED_PER_TURN]):
-                settle(delivery)
+            acknowledge_batch(held.queue, held.deliveries, at, at + LEASED_PER_TURN)
+
+    async def _may_go_on(self, at: int) -> bool:
+        """Whether the messages from number `at` on may be settled, in a turn of their own."""
+        if at:
+            await NextTurn(self._world.later)
+        return not self._is_closed
 
     async def _expire(self, id: str) -> None:
         try:
@@ -298,9 +328,11 @@ class Leasing:
 class _Granting:
     """Something to await: a lease is there, or will not be."""
 
-    __slots__ = ("_callbacks", "_is_over")
+    __slots__ = ("_callbacks", "_is_over", "messages_max")
 
-    def __init__(self) -> None:
+    def __init__(self, messages_max: int) -> None:
+        # What it may have.
+        self.messages_max = messages_max
         self._callbacks: list[Callable[[object], None]] = []
         self._is_over = False
 
@@ -333,14 +365,3 @@ def _take_again(lease: LeaseRecord, held: Held) -> Iterator[None]:
                     held.deliveries[before + peeked.place - begin] = queue.hold(peeked)
             yield
         before += end - begin
-
-
-def _ranges(places: list[int]) -> tuple[int, ...]:
-    """Where ranges of `places`, which grow, begin and end."""
-    found: list[int] = []
-    for place in places:
-        if found and found[-1] == place:
-            found[-1] = place + 1
-        else:
-            found += (place, place + 1)
-    return tuple(found)

@@ -63,7 +63,7 @@ class World:
 
     def grant(self, id: str = "1", key: str = "k", **wanted: int) -> list[LeaseRecord | Exception | None]:
         wish = LeaseWish(
-            id=id, user="u", key=key, messages=wanted.get("messages", 1_000),
+            id=id, user="u", key=key, messages=wanted.get("messages", 10_000),
             octets=wanted.get("octets", 1 << 30), ttl_ms=wanted.get("ttl_ms", 500),
         )  # fmt: skip
         granted: list[LeaseRecord | Exception | None] = []
@@ -131,6 +131,36 @@ def test_many_are_taken_and_settled_in_turns(world: World) -> None:
     assert world.queue.unacked_count == 2 * LEASED_PER_TURN
     world.go_on()
     assert world.queue.unacked_count == 0
+
+
+def test_leases_have_no_more_messages_together_than_a_vhost_may_have_on_lease(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warren.vhost.leasing.LEASED_MESSAGES_MAX", 5)
+    world.publish(9)
+    first = world.granted("1", "first", messages=3)
+    second = world.granted("2", "second", messages=3)
+    assert (first.messages, second.messages) == (3, 2)
+    [refused] = world.grant("3", "third", messages=3)
+    assert isinstance(refused, ResourceError)
+    assert "5 messages on lease" in str(refused)
+    world.end(first, LeaseState.SETTLED)
+    assert world.granted("3", "third", messages=9).messages == 3
+
+
+def test_a_lease_has_no_more_ranges_of_places_than_the_log_takes_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warren.vhost.leasing.LEASE_RANGES_MAX", 2)
+    monkeypatch.setattr("warren.vhost.leasing.LEASED_PER_TURN", 1)
+    world.publish(9)
+    for peeked in world.queue.peek(0, 9)[1::2]:
+        delivery = world.queue.take(peeked)
+        assert delivery is not None
+        world.queue.let_go(delivery)
+    [lease] = (world.grant(), world.go_on())[0]
+    assert isinstance(lease, LeaseRecord)
+    assert lease.places == (0, 1, 2, 3)
 
 
 def test_who_asks_with_the_same_key_meanwhile_waits_for_the_same_lease(world: World) -> None:

@@ -18,7 +18,7 @@ from warren.management.api.messages import readable_queue
 from warren.management.api.peek import number_asked
 from warren.management.api.rows import ROWS, FormQuery, form_asked
 from warren.management.arrow.readers import CONTENT_TYPE, RowsGone
-from warren.management.arrow.rows import Rows, rows_of_messages
+from warren.management.arrow.rows import Rows, rows_of_columns
 from warren.management.asking import Asking, asking, asking_in
 from warren.management.auth import is_administrator, is_monitor, user_of, visible_vhosts
 from warren.management.bodies import Fields, read_fields
@@ -39,6 +39,7 @@ from warren.management.views.leases import GrantShape, LeaseShape, lease_view
 from warren.metadata.commands import RenewLease
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.vhosts import Vhost
+from warren.queues.batches import MessageColumns
 from warren.queues.classic import ClassicQueue
 from warren.vhost.leasing import Held, LeaseWish, Leasing
 
@@ -190,18 +191,11 @@ def _leased(leasing: Leasing, id: str, held: Held, places: range) -> Iterator[Ro
     while places:
         if leasing.held.get(id) is not held:
             raise RowsGone("the lease has ended")
-        messages = []
-        octets = count = 0
-        for place in places[:ARROW_BROWSED_PER_TURN]:
-            delivery = held.deliveries[place] if place < len(held.deliveries) else None
-            octets += 0 if delivery is None else delivery.octets
-            if count and octets > LOOKED_AT_SIZE_MAX:
-                break
-            count += 1
-            if delivery is not None:
-                messages.append((place, queue.whole(delivery), delivery.attempts > 0))
-        places = places[count:]
-        yield rows_of_messages(queue.name, messages)
+        end = min(places.start + ARROW_BROWSED_PER_TURN, places.stop)
+        columns = MessageColumns(end - places.start)
+        reached = columns.add_deliveries(queue, held.deliveries, places.start, end, LOOKED_AT_SIZE_MAX)
+        places = range(reached, places.stop)
+        yield rows_of_columns(queue.name, columns)
 
 
 async def _listed(request: web.Request, found: list[tuple[Vhost, list[LeaseRecord]]]) -> web.StreamResponse:

@@ -72,7 +72,7 @@ def _waiting(queue: LocalQueue, first: int, wanted: Wanted) -> Iterator[Rows]:
     looking = Looking(queue, first)
     while not looking.is_over:
         found = looking.look(ARROW_BROWSED_PER_TURN)
-        messages = ((peeked.place, peeked.message, peeked.attempts > 0) for peeked in found)
+        messages = [(peeked.place, peeked.message, peeked.attempts > 0) for peeked in found]
         yield rows_of_messages(queue.name, messages, wanted)
 
 

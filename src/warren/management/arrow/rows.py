@@ -1,11 +1,12 @@
 """Messages as columns, as they lie: from a chunk of a stream, or gathered one by one from a queue."""
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from warren.model.blind_copies import strip_bcc
 from warren.model.message import Message
+from warren.queues.batches import MessageColumns
 from warren.store.streams.chunk import Chunk
 
 # The exchange and the routing key, and the properties of a message, as they are in `Message`.
@@ -145,32 +146,28 @@ def rows_of_chunk(queue: str, chunk: Chunk, start: int, end: int, *, wanted: Wan
     return rows if wanted.is_all else _chosen(rows, wanted)
 
 
-def rows_of_messages(queue: str, messages: Iterable[tuple[int, Message, bool]], wanted: Wanted = ALL) -> Rows:
-    """Messages with their places, and whether they were handed out before, as far as they are `wanted`."""
-    offsets, kinds, times, ends = array("q"), array("I"), array("q"), array("I", (0,))
-    known: dict[Shape, int] = {}
-    redelivered: list[bool] = []
-    bodies: list[bytes] = []
-    size = 0
-    for place, message, was_out in messages:
-        if not wanted.fits(message.address):
-            continue
-        offsets.append(place)
-        kinds.append(known.setdefault((message.address, message.property_list), len(known)))
-        times.append(message.published_at)
-        redelivered.append(was_out)
-        bodies.append(message.body)
-        size += message.body_size
-        ends.append(size)
+def rows_of_messages(
+    queue: str, messages: Collection[tuple[int, Message, bool]], wanted: Wanted = ALL
+) -> Rows:
+    """Messages with their places, and whether they were delivered before, as far as they are `wanted`."""
+    columns = MessageColumns(len(messages))
+    for place, message, is_redelivered in messages:
+        if wanted.is_all or wanted.fits(message.address):
+            columns.add(place, message, is_redelivered)
+    return rows_of_columns(queue, columns)
+
+
+def rows_of_columns(queue: str, columns: MessageColumns) -> Rows:
+    """All messages in `columns`."""
     return Rows(
         queue=queue,
-        offsets=offsets,
-        shapes=[(address, strip_bcc(property_list)) for address, property_list in known],
-        kinds=kinds if len(known) > 1 else None,
-        times=times,
-        redelivered=redelivered,
-        ends=ends,
-        bodies=memoryview(b"".join(bodies)),
+        offsets=columns.places,
+        shapes=[(address, strip_bcc(property_list)) for address, property_list in columns.shapes],
+        kinds=columns.kinds,
+        times=columns.times,
+        redelivered=columns.redelivered,
+        ends=columns.ends,
+        bodies=memoryview(columns.bodies),
     )
 
 

@@ -40,7 +40,7 @@ def message(body: bytes, properties: BasicProperties | None = None, key: str = "
 
 
 def rows_of(messages: list[Message], queue: str = "q") -> Rows:
-    return rows_of_messages(queue, ((10 + place, each, False) for place, each in enumerate(messages)))
+    return rows_of_messages(queue, [(10 + place, each, False) for place, each in enumerate(messages)])
 
 
 def octets_of(encoder: Encoder, all_rows: list[Rows]) -> Iterator[bytes]:
