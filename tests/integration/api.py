@@ -86,3 +86,13 @@ def get(node: Broker, path: str, protocol: str = "http") -> tuple[int, bytes]:
 def states(node: Broker) -> list[str]:
     """Of all connections."""
     return [connection["state"] for connection in json.loads(get(node, "/api/connections")[1])]
+
+
+def get_page(node: Broker, path: str) -> tuple[int, Mapping[str, str], bytes]:
+    """What anybody gets at `path`, which is not below `/api`: status, headers in lower case, and body."""
+    with closing(
+        http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
+    ) as connection:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, {name.lower(): text for name, text in response.getheaders()}, response.read()

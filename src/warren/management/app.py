@@ -19,6 +19,7 @@ from warren.management.connections import HttpConnections, PortSettings
 from warren.management.describing import DESCRIBED, description_of
 from warren.management.interface import add_interface
 from warren.management.managed import ListenerView, Managed
+from warren.management.manual import add_manual
 from warren.management.openapi import document
 from warren.management.prometheus.endpoints import SCRAPES, detailed, metrics, per_object
 from warren.management.prometheus.exposition import Scrapes
@@ -112,6 +113,7 @@ def _app(node: Managed, protocol: str) -> web.Application:
         for written in (path, f"{path}/"):
             app.router.add_route("*", written, responder)
     allow_document(app, cache(lambda: encoded(document(ROUTES))))
+    add_manual(app, lambda: document(ROUTES))
     add_interface(app)
     return app
 
