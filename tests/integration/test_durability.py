@@ -10,6 +10,7 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import Client
+from tests.integration.channels import channel_of
 from tests.integration.process import Broker, broker
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
@@ -178,3 +179,19 @@ def test_a_stop_and_a_start_keep_what_is_ready_what_is_out_and_their_order_exact
                 assert found == [(number, number in out[queue]) for number in order]
             out = {queue: set(order) for queue, order in ready.items()}
             assert node.stop() == 0
+
+
+def test_whatever_a_broker_writes_is_its_owners_alone(tmp_path: Path) -> None:
+    data, log = tmp_path / "data", tmp_path / "log" / "warren.log"
+    config = tmp_path / "warren.conf"
+    config.write_text(f"log.dir = {log.parent}\nlog.file = {log.name}\n")
+    with broker("--data-dir", str(data), config=config) as node:
+        with channel_of(node) as channel:
+            channel.queue_declare("q", durable=True)
+            channel.queue_declare("s", durable=True, arguments={"x-queue-type": "stream"})
+            for queue in ("q", "s"):
+                channel.basic_publish("", queue, b"kept", PERSISTENT)
+        node.stop()
+    found = {path: path.stat().st_mode & 0o777 for folder in (data, log.parent) for path in folder.rglob("*")}
+    assert len(found) > 5
+    assert {path: oct(mode) for path, mode in found.items() if mode & 0o077} == {}

@@ -124,8 +124,8 @@ TABLE = """
 /reset/*                                                DELETE          administrator
 /rebalance/queues                                       POST            administrator
 /auth                                                   GET             anybody
-/auth/attempts/*                                        GET,DELETE      monitor
-/auth/attempts/*/source                                 GET,DELETE      monitor
+/auth/attempts/*                                        GET,DELETE      monitor       DELETE=administrator
+/auth/attempts/*/source                                 GET,DELETE      monitor       DELETE=administrator
 /login                                                  POST            anybody
 """
 OWN = "/warren/"

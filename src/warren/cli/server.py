@@ -36,6 +36,8 @@ def serve(**flags: Any) -> None:
     file = flags["config"] or ""
     log: Log | None = None
     failure = ""
+    # Whatever it writes is its owner's alone.
+    os.umask(0o077)
     try:
         check_build(os.environ, frames.__file__)
         config = load(str(file), os.environ, entries(flags))

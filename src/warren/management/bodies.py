@@ -219,6 +219,6 @@ def decode(octets: bytes) -> object:
         return {}
     try:
         value: object = msgspec.json.decode(octets)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise bad_request("not_json") from None
     return value

@@ -291,11 +291,13 @@ ROUTES: tuple[Route, ...] = (
         "/auth/attempts/{node}",
         {"GET": node_state.attempts, "DELETE": node_state.forget_attempts},
         Right.MONITOR,
+        {"DELETE": Right.ADMINISTRATOR},
     ),
     Route(
         "/auth/attempts/{node}/source",
         {"GET": node_state.attempts_by_source, "DELETE": node_state.forget_attempts},
         Right.MONITOR,
+        {"DELETE": Right.ADMINISTRATOR},
     ),
     Route("/rebalance/queues", {"POST": node_state.rebalance}, Right.ADMINISTRATOR),
     Route("/reset", {"DELETE": node_state.reset}, Right.ADMINISTRATOR),

@@ -5,13 +5,17 @@ import os
 from pathlib import Path
 
 _LOCK_NAME = "warren.lock"
+# Messages, password hashes and logs are nobody else's.
+_OWNER_ONLY = 0o700
+_OTHERS = 0o007
+_MODE = 0o7777
 
 
 def make_folder(path: Path) -> None:
     """Have a directory at `path`, and whatever it lies in, that a power cut does not take away again."""
     if not path.parent.exists():
         make_folder(path.parent)
-    path.mkdir(exist_ok=True)
+    path.mkdir(mode=_OWNER_ONLY, exist_ok=True)
     # Also when it was there: whoever made it may have been killed before this.
     try:
         parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -22,6 +26,13 @@ def make_folder(path: Path) -> None:
         os.fsync(parent)
     finally:
         os.close(parent)
+
+
+def _close_to_others(path: Path) -> None:
+    """Take from strangers what they were let have, by an older version too; a group is somebody's choice."""
+    status = path.stat()
+    if status.st_uid == os.geteuid() and status.st_mode & _OTHERS:
+        path.chmod(status.st_mode & ~_OTHERS & _MODE)
 
 
 class FolderRefused(Exception):
@@ -35,7 +46,8 @@ class Folder:
         self.path = Path(name)
         try:
             make_folder(self.path)
-            self._lock = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            _close_to_others(self.path)
+            self._lock = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise FolderRefused(f"cannot use the data directory {name!r}: {error.strerror}") from error
         try:

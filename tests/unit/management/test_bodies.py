@@ -14,7 +14,11 @@ def reason(refused: "pytest.ExceptionInfo[Refused]") -> object:
     return json.loads(refused.value.response.body)["reason"]
 
 
-@pytest.mark.parametrize("octets", [b"{not json", b"[1,", b"\xff", b"NaN", b"[" * 100_000])
+# No UTF-8, half of a pair of surrogates, a number that is none.
+NO_TEXT = (b'{"a": "\xff"}', b'"\\ud800"', b"1e999", b"\xc3", b'["\xed\xa0\x80"]')
+
+
+@pytest.mark.parametrize("octets", [b"{not json", b"[1,", b"\xff", b"NaN", b"[" * 100_000, *NO_TEXT])
 def test_what_is_no_json_is_refused(octets: bytes) -> None:
     with pytest.raises(Refused) as refused:
         decode(octets)

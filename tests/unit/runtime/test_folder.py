@@ -20,6 +20,22 @@ def test_it_is_made_and_held_by_one_until_closed(tmp_path: Path) -> None:
     Folder(name).close()
 
 
+def test_it_is_its_owners_alone(tmp_path: Path) -> None:
+    Folder(str(tmp_path / "a" / "b")).close()
+    assert [(tmp_path / "a" / name).stat().st_mode & 0o777 for name in ("", "b", "b/warren.lock")] == [
+        0o700, 0o700, 0o600,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o755, 0o750), (0o2777, 0o2770), (0o700, 0o700)])
+def test_strangers_are_let_into_no_directory_that_was_there(tmp_path: Path, before: int, after: int) -> None:
+    path = tmp_path / "old"
+    path.mkdir()
+    path.chmod(before)
+    Folder(str(path)).close()
+    assert path.stat().st_mode & 0o7777 == after
+
+
 def test_what_is_no_directory_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FolderRefused, match=r"cannot use the data directory '.*file'"):
