@@ -39,6 +39,11 @@ PROXY_V2_SIZE_MAX = 4_096
 READ_SIZE_MAX = 65_536
 # And what it brings of a client that has long been the only one to send: fewer turns cost less.
 READ_SIZE_ALONE_MAX = 131_072
+# A client that takes no octet of what waits for it for so long is dropped: RabbitMQ's send_timeout, which is
+# 30 s in 3.10.8 if nobody sets it.
+SEND_TIMEOUT_MS = 15_000
+# And one of the stream port, where RabbitMQ waits for ever: clients may stop reading while they work.
+STREAM_SEND_TIMEOUT_MS = 60_000
 # Octets waiting for one client's socket before its consumers are given no more.
 OUTBOX_SIZE_MAX = 262_144
 

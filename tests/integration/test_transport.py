@@ -1,6 +1,7 @@
 """Sockets in the clear: bytes in, bytes out, closing, limits."""
 
 import asyncio
+import contextlib
 import resource
 import socket
 import struct
@@ -146,6 +147,48 @@ def test_a_client_that_reads_slowly_pauses_its_output_and_resumes_it() -> None:
             assert await reader.readline() == b"after\n"
             assert not server.clients[0].is_output_paused
             writer.close()
+
+    run(work())
+
+
+def small_window(server: EchoServer) -> socket.socket:
+    """A client that the kernel keeps little for."""
+    connected = socket.socket()
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connected.connect((server.host, server.port))
+    return connected
+
+
+def test_a_client_that_stops_reading_is_dropped_though_it_goes_on_sending() -> None:
+    async def work() -> None:
+        async with serving(change=lambda settings: replace(settings, send_timeout_ms=300)) as server:
+            connected = small_window(server)
+            connected.sendall(b"hello\nflood 20000000\n")
+            while not (server.clients and server.clients[0].gone.is_set()):
+                with contextlib.suppress(ConnectionError):
+                    connected.send(b"alive\n")
+                await asyncio.sleep(0.01)
+            assert server.clients[0].received > len(b"hello\nflood 20000000\n")
+            connected.close()
+
+    run(work())
+
+
+def test_a_client_that_reads_a_little_at_a_time_is_not_dropped() -> None:
+    """What it takes are some octets of megabytes that the kernel keeps: nothing more is written meanwhile."""
+
+    async def work() -> None:
+        async with serving(change=lambda settings: replace(settings, send_timeout_ms=2_000)) as server:
+            connected = small_window(server)
+            connected.sendall(b"hello\nflood 20000000\n")
+            connected.setblocking(False)
+            loop = asyncio.get_running_loop()
+            end = loop.time() + 5
+            while loop.time() < end:
+                assert await loop.sock_recv(connected, 4096)
+                await asyncio.sleep(0.02)
+            assert not server.clients[0].gone.is_set()
+            connected.close()
 
     run(work())
 

@@ -13,6 +13,7 @@ from warren.session.peer import Peer
 from warren.session.wake import Wake
 from warren.transport.listener import Listener, ListenerSettings, Places
 from warren.transport.protocol import Client, Turn
+from warren.transport.sockets import SocketOptions
 from warren.transport.tls import Tls, TlsSettings
 
 Value = TypeVar("Value")
@@ -32,12 +33,13 @@ class Shared:
 
 def listeners(config: Config, shared: Shared, connect: Connect) -> list[Listener]:
     """Every `listeners.tcp` and `listeners.ssl`, not started yet."""
-    return _made(config, (settings.TCP, settings.TLS), shared, connect)
+    return _made(config, (settings.TCP, settings.TLS), shared, connect, sockets=settings.SOCKETS)
 
 
 def stream_listeners(config: Config, shared: Shared, connect: Connect) -> list[Listener]:
     """Every `stream.listeners.tcp` and `stream.listeners.ssl`, not started yet."""
-    return _made(config, (settings.STREAM_TCP, settings.STREAM_TLS), shared, connect)
+    families = settings.STREAM_TCP, settings.STREAM_TLS
+    return _made(config, families, shared, connect, sockets=settings.STREAM_SOCKETS)
 
 
 def places(config: Config, descriptors_share: int) -> Places:
@@ -51,35 +53,44 @@ def _made(
     families: tuple[settings.Family[Address], settings.Family[Address]],
     shared: Shared,
     connect: Connect,
+    *,
+    sockets: settings.SocketKeys,
 ) -> list[Listener]:
     in_the_clear, with_tls = families
-    chosen = _settings_of(config, in_the_clear, None) + _settings_of(config, with_tls, shared.tls)
-    return [Listener(where, shared.turn, connect, tls, places=shared.places) for where, tls in chosen]
+    return [
+        Listener(_chosen(config, sockets, address), shared.turn, connect, tls, places=shared.places)
+        for family, tls in ((in_the_clear, None), (with_tls, shared.tls))
+        for address in config.family(family).values()
+    ]
 
 
 def socket_options(config: Config) -> dict[str, object]:
     """What listeners of clients and their connections are given."""
     return {
-        "backlog": config.get(settings.BACKLOG),
-        "nodelay": config.get(settings.NODELAY),
-        "keepalive": config.get(settings.KEEPALIVE),
+        "backlog": config.get(settings.SOCKETS.backlog),
+        "nodelay": config.get(settings.SOCKETS.nodelay),
+        "keepalive": config.get(settings.SOCKETS.keepalive),
     }
 
 
-def _settings_of(
-    config: Config, family: settings.Family[Address], tls: Tls | None
-) -> list[tuple[ListenerSettings, Tls | None]]:
-    return [(_chosen(config, address), tls) for address in config.family(family).values()]
-
-
-def _chosen(config: Config, address: Address) -> ListenerSettings:
+def _chosen(config: Config, keys: settings.SocketKeys, address: Address) -> ListenerSettings:
+    is_closing = config.get(keys.send_timeout_close)
     return ListenerSettings(
         host=address.host,
         port=address.port,
-        backlog=config.get(settings.BACKLOG),
+        backlog=config.get(keys.backlog),
         is_proxied=config.get(settings.PROXY_PROTOCOL),
-        is_nodelay=config.get(settings.NODELAY),
-        is_keepalive=config.get(settings.KEEPALIVE),
+        options=SocketOptions(
+            is_nodelay=config.get(keys.nodelay),
+            is_keepalive=config.get(keys.keepalive),
+            send_size=config.get(keys.send_size),
+            receive_size=config.get(keys.receive_size),
+            service=config.get(keys.service),
+            priority=config.get(keys.priority),
+            # With a timeout, the kernel would hold up the loop when a socket is closed.
+            is_reset=config.get(keys.linger) and not config.get(keys.linger_s),
+        ),
+        send_timeout_ms=config.get(keys.send_timeout) if is_closing else None,
         handshake_ms=config.get(settings.HANDSHAKE),
         tls_handshake_ms=config.get(settings.TLS_HANDSHAKE),
     )

@@ -29,9 +29,6 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "sockets have no such option here": (
         "reverse_dns_lookups", "tcp_listen_options.buffer", "tcp_listen_options.dontroute",
-        "tcp_listen_options.linger", "tcp_listen_options.priority", "tcp_listen_options.recbuf",
-        "tcp_listen_options.send_timeout", "tcp_listen_options.send_timeout_close",
-        "tcp_listen_options.sndbuf", "tcp_listen_options.tos",
     ),
     "TLS is that of Python's ssl module, which decides it": (
         "ssl_allow_poodle_attack", "ssl_options.bypass_pem_cache", "ssl_options.cacerts",

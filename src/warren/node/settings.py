@@ -68,12 +68,53 @@ _SOURCES = {
 _BINDS = choice({name: name for name in ("as_user", "anon")})
 _FORMATTERS = {name: name for name in ("plaintext", "json")}
 
+
+@dataclass(frozen=True, slots=True)
+class SocketKeys:
+    """`tcp_listen_options` or `stream.tcp_listen_options`: what is asked of the kernel, and of clients."""
+
+    backlog: Setting[int]
+    nodelay: Setting[bool]
+    keepalive: Setting[bool]
+    send_size: Setting[int | None]
+    receive_size: Setting[int | None]
+    service: Setting[int | None]
+    priority: Setting[int | None]
+    linger: Setting[bool]
+    linger_s: Setting[int]
+    send_timeout: Setting[int | None]
+    send_timeout_close: Setting[bool]
+
+    @property
+    def all(self) -> tuple[Setting[object] | Family[object], ...]:
+        """All of them, in this order."""
+        return tuple(getattr(self, name.name) for name in fields(self))
+
+
+def _socket_keys(prefix: str, send_timeout: int) -> SocketKeys:
+    octets, infinity = integer(1, 2**31 - 1), ("infinity",)
+    return SocketKeys(
+        Setting(f"{prefix}.backlog", 1024, integer(1, 65_535), "clients waiting to be accepted"),
+        Setting(f"{prefix}.nodelay", True, boolean, "small frames leave at once"),
+        Setting(f"{prefix}.keepalive", False, boolean, "the kernel looks for dead clients"),
+        Setting(f"{prefix}.sndbuf", None, octets, "octets that the kernel keeps for a client to take"),
+        Setting(f"{prefix}.recbuf", None, octets, "octets that it keeps of a client for us to take"),
+        Setting(f"{prefix}.tos", None, integer(0, 255), "type of service of what is sent"),
+        Setting(f"{prefix}.priority", None, integer(0, 255), "priority of what is sent on its way out"),
+        Setting(f"{prefix}.linger.on", False, boolean, "with a timeout of 0: closing resets the connection"),
+        Setting(f"{prefix}.linger.timeout", 0, integer(0, 65_535), "any other is what closing does anyway"),
+        Setting(
+            f"{prefix}.send_timeout", send_timeout, unless(infinity, integer(1, 2**32 - 1)),
+            "how long a client may take nothing of what waits for it, in ms",
+        ),
+        Setting(f"{prefix}.send_timeout_close", True, boolean, "it is dropped then"),
+    )  # fmt: skip
+
+
 # --- where ------------------------------------------------------------------------------------
 TCP = Family("listeners.tcp", {"default": Address("", 5672)}, address, "where clients connect in the clear")
 TLS: Family[Address] = Family("listeners.ssl", {}, address, "where clients connect with TLS")
-BACKLOG = Setting("tcp_listen_options.backlog", 1024, integer(1, 65_535), "clients waiting to be accepted")
-NODELAY = Setting("tcp_listen_options.nodelay", True, boolean, "small frames leave at once")
-KEEPALIVE = Setting("tcp_listen_options.keepalive", False, boolean, "the kernel looks for dead clients")
+SOCKETS = _socket_keys("tcp_listen_options", limits.SEND_TIMEOUT_MS)
 PROXY_PROTOCOL = Setting("proxy_protocol", False, boolean, "every client comes through a load balancer")
 STREAM_TCP = Family(
     "stream.listeners.tcp", {"default": Address("", 5552)}, address, "where clients speak the stream protocol"
@@ -81,6 +122,7 @@ STREAM_TCP = Family(
 STREAM_TLS: Family[Address] = Family(
     "stream.listeners.ssl", {}, address, "where clients speak the stream protocol with TLS"
 )
+STREAM_SOCKETS = _socket_keys("stream.tcp_listen_options", limits.STREAM_SEND_TIMEOUT_MS)
 STREAM_HOST = Setting(
     "stream.advertised_host", "", text, "where they are told to connect to; where they have, without it"
 )
@@ -438,6 +480,6 @@ DISK_RELATIVE: Setting[float | None] = Setting(
 ALL: tuple[Setting[object] | Family[object], ...] = tuple(
     one
     for value in dict(globals()).values()
-    for one in (value.all if isinstance(value, TlsKeys) else (value,))
+    for one in (value.all if isinstance(value, (TlsKeys, SocketKeys)) else (value,))
     if isinstance(one, (Setting, Family))
 )

@@ -6,7 +6,6 @@ those of TLS among them, the newcomer is dropped before anything is spent on it.
 """
 
 import asyncio
-import contextlib
 import logging
 import socket
 from collections.abc import Callable, Coroutine
@@ -19,13 +18,14 @@ from warren.transport.acceptor import Acceptor
 from warren.transport.protocol import AmqpProtocol, Client, Turn
 from warren.transport.proxied import Beginning
 from warren.transport.proxy_protocol import ProxiedEnds
-from warren.transport.sockets import bind
+from warren.transport.sockets import SocketOptions, bind
 from warren.transport.tls import Tls
 
 logger = logging.getLogger("warren.listener")
 
 # Of a listener by itself: what a process may have descriptors for on most machines.
 _CONNECTIONS_MAX = 1_000_000
+_DEFAULTS = SocketOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +36,9 @@ class ListenerSettings:
     port: int
     backlog: int = 1024
     is_proxied: bool = False
-    is_nodelay: bool = True
-    is_keepalive: bool = False
+    options: SocketOptions = _DEFAULTS
+    # How long a client may take nothing of what waits for it; None is for ever.
+    send_timeout_ms: int | None = limits.SEND_TIMEOUT_MS
     half_open_max: int = limits.HALF_OPEN_PER_ADDRESS_MAX
     handshake_ms: int = limits.HANDSHAKE_MS
     tls_handshake_ms: int = limits.TLS_HANDSHAKE_MS
@@ -140,7 +141,7 @@ class Listener:
     # --- private ------------------------------------------------------------------------------
 
     def _protocol(self, ends: ProxiedEnds | None = None) -> AmqpProtocol:
-        return AmqpProtocol(self, self._turn, ends)
+        return AmqpProtocol(self, self._turn, ends, send_timeout_ms=self.settings.send_timeout_ms)
 
     async def _serve(self, listening: socket.socket) -> asyncio.Server | Acceptor:
         settings = self.settings
@@ -219,14 +220,6 @@ class Listener:
         )
 
     def _set_options(self, transport: asyncio.Transport) -> None:
-        if self.settings.is_nodelay and not self.settings.is_keepalive:
-            return
         connected = transport.get_extra_info("socket")
-        if connected is None:
-            return
-        with contextlib.suppress(OSError):
-            # The loop switches TCP_NODELAY on; it is only ever switched off here.
-            if not self.settings.is_nodelay:
-                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
-            if self.settings.is_keepalive:
-                connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if connected is not None and self.settings.options != _DEFAULTS:
+            self.settings.options.set(connected)

@@ -17,8 +17,12 @@ from warren.session.peer import Peer
 from warren.session.wake import Wake
 from warren.transport.flusher import Flusher
 from warren.transport.proxy_protocol import ProxiedEnds
+from warren.transport.sockets import unacknowledged
 
 logger = logging.getLogger("warren.connection")
+
+# How often within its timeout a client to which something could not be written is looked at.
+_LOOKS = 8
 
 
 class Client(Protocol):
@@ -108,12 +112,16 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
     __slots__ = (
         "_client",
         "_doorman",
+        "_handed",
         "_is_busy",
         "_is_closing",
         "_is_marked",
         "_is_paused",
         "_is_reading",
         "_seen",
+        "_send_timeout_ms",
+        "_taken",
+        "_taken_at",
         "_transport",
         "_turn",
         "_unsent",
@@ -122,8 +130,22 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         "peer",
     )
 
-    def __init__(self, doorman: Doorman, turn: Turn, ends: ProxiedEnds | None = None) -> None:
+    def __init__(
+        self,
+        doorman: Doorman,
+        turn: Turn,
+        ends: ProxiedEnds | None = None,
+        *,
+        send_timeout_ms: int | None = None,
+    ) -> None:
+        """A client that takes nothing of what waits for it is dropped after `send_timeout_ms`."""
         Deadlined.__init__(self)
+        self._send_timeout_ms = send_timeout_ms
+        # While something waits for the client: when it last took some of it, how much it has taken since it
+        # began to wait, less what waited then, and how much was handed to the socket since.
+        self._taken_at: int | None = None
+        self._taken = 0
+        self._handed = 0
         self._doorman = doorman
         self._turn = turn
         self._client: Client | None = None
@@ -254,6 +276,10 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
                 transport.write(chunks[0])
             else:
                 transport.writelines(chunks)
+            if self._taken_at is not None:
+                self._handed += sum(map(len, chunks))
+            elif transport.get_write_buffer_size():
+                self._watch(transport)
             if not self._is_paused:
                 client.output_written(self._turn.clock.now())
         if client.changes != self._seen:
@@ -266,6 +292,11 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
             return
         if self._is_closing:
             self._linger(transport)
+            return
+        if self._taken_at is not None and self._is_stuck(transport, self._taken_at, now):
+            name = self.peer.name if self.peer is not None else "?"
+            logger.warning("dropping connection %s: it took nothing for %s ms", name, self._send_timeout_ms)
+            transport.abort()
             return
         due = client.deadline()
         if due is not None and due <= now:
@@ -295,10 +326,40 @@ class AmqpProtocol(Wake, Deadlined, asyncio.BufferedProtocol):
         due = client.deadline()
         if due is not None:
             self._turn.deadlines.schedule(self, due)
+        if self._taken_at is not None:
+            self._look_later()
         if client.has_more and not self._is_busy:
             self._be_busy()
         if client.is_reading_paused == self._is_reading:
             self._read(not self._is_reading)
+
+    def _watch(self, transport: asyncio.Transport) -> None:
+        """Not all could be written: see from now on that the client takes some of it."""
+        if self._send_timeout_ms:
+            self._taken_at = self._turn.clock.now()
+            self._handed = 0
+            self._taken = -transport.get_write_buffer_size() - unacknowledged(transport)
+            self._look_later()
+
+    def _look_later(self) -> None:
+        """Look a few times within the timeout at what the client takes."""
+        assert self._send_timeout_ms is not None
+        assert self._taken_at is not None
+        look = self._turn.clock.now() + max(1, self._send_timeout_ms // _LOOKS)
+        self._turn.deadlines.schedule(self, min(look, self._taken_at + self._send_timeout_ms))
+
+    def _is_stuck(self, transport: asyncio.Transport, taken_at: int, now: int) -> bool:
+        """Whether the client has taken nothing for too long; any octet that it took begins that anew."""
+        waiting = transport.get_write_buffer_size()
+        if not waiting:
+            self._taken_at = None
+            return False
+        # Of what the kernel holds it takes no more before a third of it is gone, which may be megabytes.
+        taken = self._handed - waiting - unacknowledged(transport)
+        if taken != self._taken:
+            self._taken, self._taken_at = taken, now
+            return False
+        return self._send_timeout_ms is not None and now - taken_at >= self._send_timeout_ms
 
     def _be_busy(self) -> None:
         """Read no more until the client's turns have caught up with what was read."""

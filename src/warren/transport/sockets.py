@@ -1,12 +1,19 @@
 """Listening sockets on IPv4 and IPv6."""
 
+import asyncio
 import contextlib
 import errno
+import fcntl
 import socket
+import struct
+import termios
+from dataclasses import dataclass
 
 # What "every interface" is called in configuration files.
 ANY_HOSTS = ("", "*", "::", "0.0.0.0")
 _ATTEMPTS = 8
+_INT = struct.Struct("i")
+_LINGER = struct.Struct("ii")
 
 
 def bind(host: str, port: int, backlog: int) -> list[socket.socket]:
@@ -22,6 +29,59 @@ def bind(host: str, port: int, backlog: int) -> list[socket.socket]:
             if port or error.errno != errno.EADDRINUSE:
                 raise
     return _bind(host, port, backlog)
+
+
+def unacknowledged(transport: asyncio.Transport) -> int:
+    """Octets that the kernel has taken of what was written, and the peer has not; 0 where it does not say."""
+    connected = transport.get_extra_info("socket")
+    if connected is None:
+        return 0
+    try:
+        said = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, bytes(_INT.size))
+    except (OSError, ValueError):
+        return 0
+    return int(_INT.unpack(said)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class SocketOptions:
+    """What is asked of the kernel for each connection; None is what the kernel does by itself."""
+
+    is_nodelay: bool = True
+    is_keepalive: bool = False
+    send_size: int | None = None
+    receive_size: int | None = None
+    service: int | None = None
+    priority: int | None = None
+    # Closing ends the connection with a reset.
+    is_reset: bool = False
+
+    def set(self, connected: socket.socket) -> None:
+        """Ask for it; what is not granted is done without."""
+        level = socket.SOL_SOCKET
+        wanted: list[tuple[int, int, int | bytes]] = [
+            (level, option, value)
+            for option, value in (
+                (socket.SO_SNDBUF, self.send_size),
+                (socket.SO_RCVBUF, self.receive_size),
+                (getattr(socket, "SO_PRIORITY", socket.SO_SNDBUF), self.priority),
+            )
+            if value is not None
+        ]
+        # The loop switches TCP_NODELAY on; it is only ever switched off here.
+        if not self.is_nodelay:
+            wanted.append((socket.IPPROTO_TCP, socket.TCP_NODELAY, 0))
+        if self.is_keepalive:
+            wanted.append((level, socket.SO_KEEPALIVE, 1))
+        if self.service is not None:
+            is_six = connected.family == socket.AF_INET6
+            kind = (socket.IPPROTO_IPV6, socket.IPV6_TCLASS) if is_six else (socket.IPPROTO_IP, socket.IP_TOS)
+            wanted.append((*kind, self.service))
+        if self.is_reset:
+            wanted.append((level, socket.SO_LINGER, _LINGER.pack(1, 0)))
+        for option in wanted:
+            with contextlib.suppress(OSError):
+                connected.setsockopt(*option)
 
 
 def _bind(host: str, port: int, backlog: int) -> list[socket.socket]:

@@ -1,0 +1,133 @@
+"""A client that takes nothing of what waits for it, and one that takes a little."""
+
+import asyncio
+from collections.abc import Callable
+
+from tests.unit.session.client import Broker, Client
+from tests.unit.transport.test_protocol__reading import Entry, Socket
+
+from warren.runtime.clock import Clock
+from warren.transport.protocol import AmqpProtocol, Turn
+
+TIMEOUT_MS = 800
+
+
+class HandClock(Clock):
+    """Stands still until it is told."""
+
+    __slots__ = ("time",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = 1_000
+
+    def now(self) -> int:
+        return self.time
+
+
+class Full(Socket):
+    """A socket that takes what the test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = 0
+        self.is_aborted = False
+
+    def write(self, data: object) -> None:
+        self.waiting += len(data)  # type: ignore[arg-type]
+
+    def writelines(self, list_of_data: object) -> None:
+        self.waiting += sum(map(len, list_of_data))  # type: ignore[call-overload]
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+class Scene:
+    """A protocol whose timer is the test."""
+
+    def __init__(self, send_timeout_ms: int | None) -> None:
+        self.clock = HandClock()
+        self.socket = Full()
+        self.client = Client(Broker())
+        self.client.open(0, {})
+        self.client.connection.take_output()
+        turn = Turn(asyncio.get_running_loop(), self.clock)
+        entry = Entry(self.client.connection)  # type: ignore[arg-type]
+        self.protocol = AmqpProtocol(entry, turn, send_timeout_ms=send_timeout_ms)
+        self.protocol.connection_made(self.socket)
+
+    def say(self, octets: bytes) -> None:
+        self.client.connection.outbox.raw(octets)
+        self.protocol.flush()
+
+    def until(self, end: int, each: Callable[[int], None] = lambda now: None) -> int | None:
+        """When it was dropped, up to `end` after the beginning; `each` is called at every ms."""
+        for now in range(self.clock.time, 1_001 + end):
+            self.clock.time = now
+            each(self.clock.time - 1_000)
+            if 0 < self.protocol.slot <= self.clock.time:
+                self.protocol.slot = 0
+                self.protocol.expire(self.clock.time)
+            if self.socket.is_aborted:
+                return self.clock.time - 1_000
+        return None
+
+
+def scene(work: Callable[[], None]) -> None:
+    async def run() -> None:
+        work()
+
+    asyncio.run(run())
+
+
+def test_a_client_that_takes_nothing_is_dropped_after_the_timeout() -> None:
+    def work() -> None:
+        broken = Scene(TIMEOUT_MS)
+        broken.say(b"x" * 100)
+        at = broken.until(10_000)
+        assert at is not None
+        assert TIMEOUT_MS <= at <= TIMEOUT_MS * 9 // 8
+
+    scene(work)
+
+
+def test_one_that_takes_an_octet_within_the_timeout_stays_however_much_is_added() -> None:
+    def work() -> None:
+        slow = Scene(TIMEOUT_MS)
+        slow.say(b"x" * 100)
+
+        def live(now: int) -> None:
+            if now % (TIMEOUT_MS - 150) == TIMEOUT_MS - 151:
+                slow.socket.waiting -= 1
+                slow.say(b"more")
+
+        assert slow.until(20_000, live) is None
+        # And when it stops, it has as long as any.
+        assert slow.until(30_000) is not None
+
+    scene(work)
+
+
+def test_one_that_has_taken_all_is_not_looked_at_any_more() -> None:
+    def work() -> None:
+        quick = Scene(TIMEOUT_MS)
+        quick.say(b"x" * 100)
+        quick.socket.waiting = 0
+        assert quick.until(10_000) is None
+        quick.say(b"x" * 100)
+        assert quick.until(20_000) is not None
+
+    scene(work)
+
+
+def test_without_a_timeout_it_may_wait_for_ever() -> None:
+    def work() -> None:
+        patient = Scene(None)
+        patient.say(b"x" * 100)
+        assert patient.until(10_000) is None
+
+    scene(work)
