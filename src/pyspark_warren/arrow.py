@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as compute
 
 from pyspark_warren.http import HttpRefused, Management, path
 from pyspark_warren.options import Broker
@@ -14,6 +15,8 @@ from pyspark_warren.streams import Bounds, DataLoss, Range, gone
 
 # By this column it is known where to go on.
 _OFFSET = "offset"
+# What a map is made of: nothing counts the entries of a map as such.
+_ENTRIES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 # What is handed to Spark at once: a batch costs it as much as two thousand rows, and the broker's are small.
 BATCH_OCTETS = 1_048_576
 # An answer that does not come to its end.
@@ -112,7 +115,21 @@ def answered(
     ):
         for batch in _joined(batches):
             last = batch.column(_OFFSET)[batch.num_rows - 1].as_py()
-            yield pa.RecordBatch.from_arrays([batch.column(name) for name in columns], schema=schema), last
+            arrays = [_without_empty(name, batch.column(name)) for name in columns]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema), last
+
+
+def _without_empty(name: str, column: pa.Array) -> pa.Array:
+    """`column`, of headers with null where a table is empty: over AMQP nobody can tell it from none."""
+    if name == "headers_json":
+        is_empty = compute.equal(column, "{}")
+    elif name == "headers":
+        is_empty = compute.equal(compute.list_value_length(column.cast(_ENTRIES)), 0)
+    else:
+        return column
+    if not compute.any(is_empty).as_py():
+        return column
+    return compute.if_else(compute.fill_null(is_empty, False), pa.scalar(None, column.type), column)
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -69,7 +69,7 @@ def main() -> None:
         once=True, progress=Killer(mark),
     )  # fmt: skip
     found["archive killed"] = killed(query, mark)
-    archiving = ("archive", "--queue", "connect.events", "--to", str(lake), "--once", "--json")
+    archiving = ("archive", "--queue", "connect.events", "--to", str(lake), "--once", "--consume", "--json")
     found["archive"] = command(options, *archiving)
 
     what = ("--from", str(lake), "--exchange", "", "--routing-key", "connect.again", "--json")

@@ -193,7 +193,13 @@ def test_the_commands_do_the_same(spark: SparkSession, warren: Place, tmp_path: 
     lake = str(tmp_path / "lake")
     warren.declare("commanded")
     warren.publish("commanded", numbered(0, 300))
-    done = command(warren, "archive", "--queue", "commanded", "--to", lake, "--once", "--batch-rows", "100")
+    archiving = ("archive", "--queue", "commanded", "--to", lake, "--once", "--batch-rows", "100")
+    where = ("--uri", warren.options["uri"], "--management-uri", warren.options["managementUri"])
+    told = CliRunner().invoke(main, ["spark", *archiving, *where])
+    assert (told.exit_code, "say --consume if that is meant" in told.output) == (2, True), told.output
+    assert "'retain'" in told.output
+    assert warren.count("commanded") == 300
+    done = command(warren, *archiving, "--consume")
     assert [line.split(",")[0].split() for line in done.splitlines()] == [
         ["batch", str(number), "committed", "100", "rows"] for number in range(3)
     ]
@@ -204,7 +210,7 @@ def test_the_commands_do_the_same(spark: SparkSession, warren: Place, tmp_path: 
     told = json.loads(command(warren, *chosen, "--dry-run", "--samples", "1"))
     assert (told["rows"], len(told["samples"]), told["sent"]) == (112, 1, 0)
     done = command(warren, *chosen)
-    assert json.loads(done.splitlines()[-1])["sent"] == 1
+    assert json.loads(done.splitlines()[-1])["sent"] == 112
     assert warren.count("commanded") == 112
     told = command(warren, *chosen[:-3], "--dry-run", "--samples", "1")
     assert "commanded" in told

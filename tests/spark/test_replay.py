@@ -86,7 +86,7 @@ def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
         "batch_rows": 500,
     }
     done = send(progress=steps.append, **wanted)
-    assert (done.rows, done.exchanges, done.batches, done.sent) == (1_200, {"": 1_200}, 3, 3)
+    assert (done.rows, done.exchanges, done.batches, done.sent) == (1_200, {"": 1_200}, 3, 1_200)
     assert [(one.batch, one.rows) for one in steps] == [(0, 500), (1, 500), (2, 200)]
     found = waiting(warren, "replayed")
     for queue in ("replay a/b=ü", "replay-c"):
@@ -98,7 +98,7 @@ def test_a_replay_sends_each_message_once_as_it_was_and_in_order(
         assert (json.loads(row["headers_json"] or "{}")) == (json.loads(TYPED) if number % 2 else {})
 
     again = send(**wanted)
-    assert (again.sent, again.sent_before) == (0, 3)
+    assert (again.sent, again.sent_before) == (0, 1_200)
     assert warren.count("replayed") == 1_200
     with pytest.raises(ValueError, match=r"was begun with another selection.*Take another name"):
         send(**wanted, where="priority = 1")

@@ -214,14 +214,29 @@ def test_latency_is_from_what_the_publisher_says_or_from_the_copy_of_its_publica
     assert by_queue["delivered"]["queue"] == "a.b"
     assert (by_queue["published"]["exchange"], by_queue["published"]["routing_key"]) == ("shop", "new")
     first, second, third, fourth = rows(rollup.rollup(happened, "10 seconds"))
-    assert (first["kind"], first["messages"], first["per_second"]) == ("delivered", 3, 0.3)
+    assert (first["kind"], first["messages"], first["per_second"]) == ("delivered", 3, 0.333)
     assert (first["latency_p50"], first["latency_p99"], first["latency_max"]) == (500.0, 3000.0, 3000.0)
-    assert (first["size_p50"], first["size_max"], first["octets_per_second"]) == (3, 5, 1.1)
+    assert (first["size_p50"], first["size_max"], first["octets_per_second"]) == (3, 5, 1.2)
     assert (second["kind"], second["latency_p50"]) == ("message", 500.0)
     assert (third["kind"], third["latency_max"]) == ("published", None)
     assert (fourth["messages"], fourth["latency_max"]) == (1, 0.0)
+    assert fourth["per_second"] == 0.1
     with pytest.raises(ValueError, match="group by kind, exchange, routing_key, queue, not 'user'"):
         rollup.rollup(happened, "10 seconds", ("user",))
+
+
+def test_windows_at_the_edges_are_divided_by_what_of_them_was_seen(spark: SparkSession) -> None:
+    # 100 in a second, from 0:58 to 2:03.
+    moments = spark.range(6_500).selectExpr(
+        "'message' as kind", "timestamp_micros(bigint(1767225658000000 + id * 10000)) as time", "10L as size",
+        "null as latency_ms",
+    )  # fmt: skip
+    found = rows(rollup.rollup(moments, "1 minute"))
+    assert [row["messages"] for row in found] == [200, 6_000, 300]
+    assert [row["per_second"] for row in found] == [100.0] * 3
+    assert [row["octets_per_second"] for row in found] == [1_000.0] * 3
+    # Of one moment nobody knows how long it is.
+    assert [row["per_second"] for row in rows(rollup.rollup(moments.limit(1), "10 seconds"))] == [0.1]
 
 
 def test_a_rollup_of_a_stream_is_a_table_and_a_page(

@@ -83,6 +83,7 @@ def archive(
     starting: str | None = None,
     batch_rows: int | None = None,
     once: bool = False,
+    consume: bool = True,
     interval: str = INTERVAL,
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -93,6 +94,7 @@ def archive(
     `starting` is what `startingOffsets` is, or `archived`: behind what the lake has of the same streams. It
     counts for a new checkpoint. `options` are further options of the reader. A batch has a million rows at
     most, if `batch_rows` says nothing else; before Spark 4.2, it has everything that is there.
+    With `consume` false, what would take messages out of a queue is refused.
     `storage_options` are those of the object store that `table` may be in; then a folder has to be given as
     `checkpoint`.
     """
@@ -116,6 +118,8 @@ def archive(
         _open_firehose(wanted.broker)
     choice = choose(wanted, is_streaming=True)
     check_mode(choice.mode)
+    if not consume and choice.mode != STREAM:
+        raise Consuming(choice.queues[0])
     place = lake_folder(checkpoint) if checkpoint else own_folder(lake, "checkpoints", name)
     lake.prepare()
     if not (place / "metadata").exists():
@@ -125,6 +129,16 @@ def archive(
     archiver = _Archiver(lake, name, place, progress)
     trigger = {"availableNow": True} if once else {"processingTime": interval}
     return writer.trigger(**trigger).foreachBatch(archiver).start()  # type: ignore[arg-type]
+
+
+class Consuming(ValueError):
+    """Messages would be taken out of a queue, and nobody has said that they may."""
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(
+            f"the queue {queue!r} is no stream: its messages are taken out of it, and acknowledged when they "
+            "are in the lake, so that no consumer gets them any more"
+        )
 
 
 class _Archiver:

@@ -71,7 +71,7 @@ class Replayed:
     first: str | None
     last: str | None
     batches: int
-    # How many batches were sent by this run, and by those before it.
+    # How many of the rows were sent by this run, and by those before it.
     sent: int
     sent_before: int
     samples: list[dict[str, Any]]
@@ -224,9 +224,10 @@ class _Plan:
                 progress(Step(batch=number, batches=len(batches), rows=count, seconds=seconds))
             if rate is not None and number + 1 < len(batches):
                 time.sleep(max(0.0, count / rate - (time.monotonic() - begun)))
+        counts = [sum(end - start for start, end in ranges) for ranges in batches]
         return replace(
             _told(self._name, self._known, self._known["size"], []),
-            sent=len(batches) - before, sent_before=before,
+            sent=sum(counts[before:]), sent_before=sum(counts[:before]),
         )  # fmt: skip
 
     def _send(

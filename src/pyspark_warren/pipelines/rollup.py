@@ -7,6 +7,7 @@ when it is published, and once for each delivery. Anything else counts as one me
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ def events(messages: "DataFrame") -> "DataFrame":
 def rollup(happened: "DataFrame", window: str, by: Sequence[str] = ("kind",)) -> "DataFrame":
     """A row for each window, as `1 minute`, and group: how many, how fast, how large and how late.
 
-    `per_second` is over the whole window. What has no time is left out.
+    Rates are over the part of a window in which something was looked at: the first window begins with the
+    first event, and the last one ends with the last event and the usual distance between two. What has no
+    time is left out.
     """
     check(by)
     shares = sql.array(*map(sql.lit, SHARES))
@@ -69,8 +72,10 @@ def rollup(happened: "DataFrame", window: str, by: Sequence[str] = ("kind",)) ->
         sql.max("size").alias("size_max"),
         sql.percentile_approx("latency_ms", shares, _ACCURACY).alias("latencies"),
         sql.max("latency_ms").alias("latency_max"),
+        sql.min(sql.unix_micros("time")).alias("first"),
+        sql.max(sql.unix_micros("time")).alias("last"),
     )
-    seconds = (sql.unix_micros("span.end") - sql.unix_micros("span.start")) / 1_000_000
+    seconds = _covered() / 1_000_000
     return rows.select(
         sql.col("span.start").alias("window"),
         *by,
@@ -82,6 +87,19 @@ def rollup(happened: "DataFrame", window: str, by: Sequence[str] = ("kind",)) ->
         *_percentiles("latency", "latencies"),
         "latency_max",
     ).orderBy("window", *by)
+
+
+def _covered() -> "Column":
+    """Microseconds of the window `span` from the first event of all to behind the last."""
+    everything = Window.partitionBy(sql.lit(0))
+    first, last = sql.min("first").over(everything), sql.max("last").over(everything)
+    start, end = sql.unix_micros("span.start"), sql.unix_micros("span.end")
+    gaps = sql.sum("messages").over(everything) - 1
+    # Of a single moment nobody knows how long it is.
+    behind = sql.when(last > first, last + (last - first) / gaps)
+    return sql.least(end, sql.coalesce(behind, end)) - sql.when(
+        last > first, sql.greatest(start, first)
+    ).otherwise(start)
 
 
 def check(by: Sequence[str]) -> None:

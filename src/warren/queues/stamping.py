@@ -1,6 +1,7 @@
 """The header `x-stream-offset` that a consumer of a stream gets with each message (RabbitMQ, measured).
 
-It is a long (`l`), takes the place of one that the publisher sent, and headers stand in order of their names.
+It is a long (`l`), and takes the place of one that the publisher sent. The other headers stand before it as
+they were sent, so that readers over AMQP see them as all others do; RabbitMQ sorts all by name.
 All that comes before and behind the number is the same for messages of one property list.
 """
 
@@ -19,8 +20,8 @@ class Stamp:
         self.source = property_list
         properties = BasicProperties.decode_list(property_list)
         headers = dict(properties.headers or {})
-        headers[OFFSET_HEADER] = 0
-        properties.headers = dict(sorted(headers.items()))
+        headers.pop(OFFSET_HEADER, None)
+        properties.headers = {**headers, OFFSET_HEADER: 0}
         octets = properties.encode_list()
         # The number is where this one differs, in its first octet already.
         properties.headers[OFFSET_HEADER] = -1

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def archive(settings: Settings, *, to: str, storage_option: Sequence[str], **given: Any) -> None:
     """Put messages into a lake, each once: a Delta table or Parquet, by day and queue.
 
-    A stream is read by its offsets, a classic queue of Warren by leases: its messages are acknowledged when
-    they are in the lake. Goes on where it was when it is started again.
+    A stream is read by its offsets, and keeps its messages. A classic queue is consumed, which wants
+    --consume: its messages are acknowledged when they are in the lake, and no consumer gets them. Goes on
+    where it was when it is started again.
     """
     sources = ("queue", "queue_pattern", "super_stream", "firehose")
     if sum(bool(given[source]) for source in sources) != 1:
@@ -50,9 +51,20 @@ def archive(settings: Settings, *, to: str, storage_option: Sequence[str], **giv
         from pyspark_warren.pipelines.telling import Relay
 
         relay = Relay(_told_folder(to, given["checkpoint"])) if settings.remote else None
-        query = archive.archive(
-            session, to, options=settings.broker, storage_options=storage, progress=relay or listen, **given
-        )
+        try:
+            query = archive.archive(
+                session,
+                to,
+                options=settings.broker,
+                storage_options=storage,
+                progress=relay or listen,
+                **given,
+            )
+        except archive.Consuming as error:
+            advice = (
+                "say --consume if that is meant, or archive the stream in which a policy 'retain' keeps it"
+            )
+            raise Failure(f"{error}: {advice}", USAGE) from None
         settings.note(f"archiving into {to} as {query.name!r}")
         try:
             progress.until_ended(query, relay, tell)
@@ -84,6 +96,7 @@ command: click.Command = built(
         click.Option(
             ["--format"], type=click.Choice(["delta", "parquet"]), default="delta", show_default=True
         ),
+        click.Option(["--consume"], is_flag=True, help="take the messages of a queue that is no stream"),
         click.Option(["--once"], is_flag=True, help="what is there now, and no more"),
         click.Option(["--interval"], default="30 seconds", show_default=True, help="between two batches"),
         click.Option(
