@@ -93,10 +93,9 @@ def archive(
 
     `starting` is what `startingOffsets` is, or `archived`: behind what the lake has of the same streams. It
     counts for a new checkpoint. `options` are further options of the reader. A batch has a million rows at
-    most, if `batch_rows` says nothing else; before Spark 4.2, it has everything that is there.
-    With `consume` false, what would take messages out of a queue is refused.
-    `storage_options` are those of the object store that `table` may be in; then a folder has to be given as
-    `checkpoint`.
+    most, if `batch_rows` says nothing else; before Spark 4.2, it has everything that is there. Without
+    `consume`, what would take messages out of a queue is refused. `storage_options` are those of the object
+    store that `table` may be in; then a folder has to be given as `checkpoint`.
     """
     given = _given(
         queue=queue,
@@ -118,8 +117,7 @@ def archive(
         _open_firehose(wanted.broker)
     choice = choose(wanted, is_streaming=True)
     check_mode(choice.mode)
-    if not consume and choice.mode != STREAM:
-        raise Consuming(choice.queues[0])
+    _check_consumed(choice, consume)
     place = lake_folder(checkpoint) if checkpoint else own_folder(lake, "checkpoints", name)
     lake.prepare()
     if not (place / "metadata").exists():
@@ -139,6 +137,11 @@ class Consuming(ValueError):
             f"the queue {queue!r} is no stream: its messages are taken out of it, and acknowledged when they "
             "are in the lake, so that no consumer gets them any more"
         )
+
+
+def _check_consumed(choice: Choice, consume: bool) -> None:
+    if not consume and choice.mode != STREAM:
+        raise Consuming(choice.queues[0])
 
 
 class _Archiver:

@@ -1,24 +1,20 @@
 """What every command of `warren spark` can be told: which broker, which Spark, and how it prints."""
 
 import json
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote
 
 import click
 import msgspec
 
 from warren.cli.operator.failures import REFUSED, USAGE, Failure
 from warren.cli.operator.text import aligned, escaped, shown
+from warren.cli.spark.masking import masked
 from warren.client.uri import DEFAULT_URI, parse_uri
 
 LOCAL = "local[*]"
-_HEX = re.compile(r"%[0-9A-F]{2}")
-# Up to a user's name, and its password, in an address that stands in a text.
-_ACCOUNT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^\s:/@]*):(?:(?!://)\S)+@")
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -75,32 +71,6 @@ class Settings:
     def without_secrets(self, text: str) -> str:
         """`text` with passwords left out."""
         return masked(text, self.broker.values())
-
-
-def masked(text: str, addresses: Iterable[str]) -> str:
-    """`text` without the password of any address in it, and without those of `addresses` wherever they stand.
-
-    A password is left out where it stands alone: it may be a part of other words, which say nothing of it.
-    """
-    text = _ACCOUNT.sub(r"\1:***@", text)
-    for address in addresses:
-        account, at, place = address.partition("://")[2].rpartition("@")
-        user, colon, password = account.partition(":")
-        if not (at and colon and password):
-            continue
-        # One that is also the name of somebody, or of a place, says nothing.
-        known = {user, unquote(user), *re.split(r"[:/]", unquote(place))}
-        for secret in sorted(_forms(password) - known, key=len, reverse=True):
-            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
-    return text
-
-
-def _forms(password: str) -> set[str]:
-    """A password as it was given, as it is, and as it may be written in an address."""
-    plain = unquote(password)
-    quoted = {quote(plain, safe=""), quote(plain), quote_plus(plain)}
-    lower = {_HEX.sub(lambda found: found.group().lower(), form) for form in quoted}
-    return {password, plain} | quoted | lower
 
 
 def built(name: str, run: Callable[..., None], takes: Sequence[click.Parameter] = ()) -> click.Command:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warren.cli.spark.options import masked
+from warren.cli.spark.masking import masked
 
 HOST = "broker:5672/%2f"
 
