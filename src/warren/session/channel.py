@@ -48,6 +48,7 @@ _ACK = methods.BasicAck.index
 _ACKNOWLEDGE = ACKNOWLEDGE
 _METHOD_WORK = METHOD_WORK
 _DECLARATION_WORK = DECLARATION_WORK
+_SETTLING = (methods.BasicAck.index, methods.BasicNack.index, methods.BasicReject.index)
 _ACK_SIZE = 13
 _HEAD_SIZE = 7
 _SIZE_AT = 3
@@ -259,13 +260,34 @@ class Channel:
     def _handle_later(self, reader: FrameReader) -> None:
         """A frame for a channel that is closing, waiting, or holding frames already."""
         if not self.is_closing:
-            self._hold(reader)
+            if self._settles_only(reader):
+                self._obey(reader)
+            else:
+                self._hold(reader)
         elif reader.kind == _METHOD:
             index = int.from_bytes(reader.payload()[:4], "big")
             if index == methods.ChannelCloseOk.index:
                 self.is_closed = True
             elif index == methods.ChannelClose.index:
                 self._outbox.method(self.number, methods.ChannelCloseOk())
+
+    def _settles_only(self, reader: FrameReader) -> bool:
+        """True if the frame settles what is unsettled, which need not wait behind what is published.
+
+        It may be what ends the alarm. One that is wrong waits, so that its error does not come before what
+        was right; and in a transaction the order counts.
+        """
+        if self._is_waiting or reader.kind != METHOD or self._publisher.transaction is not None:
+            return False
+        payload = reader.payload()
+        if int.from_bytes(payload[:4], "big") not in _SETTLING:
+            return False
+        method = decode_method(payload)
+        tag: int = method.delivery_tag  # type: ignore[attr-defined]
+        unacked = self.subscriber.unacked
+        if not tag:
+            return getattr(method, "multiple", False)
+        return tag <= unacked.last_tag and any(True for _ in unacked.among(tag, False))
 
     def _hold(self, reader: FrameReader) -> None:
         """Hold the frame under the cursor behind those that are held already, if it is not one of them."""

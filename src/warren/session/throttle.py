@@ -1,8 +1,8 @@
 """Why a client is held up, and whether it was told (RabbitMQ's connection.blocked).
 
-While an alarm is on, or the disk has enough to do, the frames of a channel that publishes are held, and all
-other channels go on: the acknowledgements that would clear the alarm are still read. Only when too much is
-held is nothing read at all. Of alarms clients are told, of the disk they are not.
+While an alarm is on, or the disk has enough to do, the frames of a channel that publishes are held, but for
+acknowledgements, and all other channels go on: what would clear the alarm is still read. Only when too much
+is held is nothing read at all. Of alarms clients are told, of the disk they are not.
 """
 
 from collections.abc import Callable

@@ -5,6 +5,7 @@ from tests.unit.session.client import Broker, Client, call, frame, publication
 
 from warren.limits import HELD_FRAMES_SIZE_MAX
 from warren.wire import methods
+from warren.wire.method import Method
 
 
 def slow() -> tuple[Broker, Client]:
@@ -144,3 +145,51 @@ def test_a_close_answers_what_was_published_before_it_is_confirmed() -> None:
     client.ask(methods.ConfirmSelect())
     client.send(publication("q", b"a"), call(methods.ChannelClose()))
     assert client.names() == ["basic.ack", "channel.close-ok"]
+
+
+@pytest.mark.parametrize(
+    "settle",
+    [methods.BasicAck(2, True), methods.BasicNack(2, True, False), methods.BasicAck(0, True)],
+    ids=["ack", "nack", "all"],
+)
+def test_what_settles_passes_what_is_held_on_its_channel(settle: Method) -> None:
+    broker, client = consuming()
+    broker.block("memory")
+    client.send(publication("r", b"held"), call(settle), publication("r", b"behind"))
+    queues = broker.domain.vhost.queues
+    assert (queues["q"].unacked_count, queues["r"].message_count) == (0, 0)
+    broker.block("")
+    assert queues["r"].message_count == 2
+
+
+@pytest.mark.parametrize("tag", [0, 3, 99])
+def test_what_settles_nothing_waits_behind_what_was_right(tag: int) -> None:
+    broker, client = consuming()
+    broker.block("memory")
+    client.hear()
+    client.send(publication("r", b"held"), call(methods.BasicAck(tag)))
+    assert "channel.close" not in client.names()
+    broker.block("")
+    assert broker.domain.vhost.queues["r"].message_count == 1
+    assert "channel.close" in client.names()
+
+
+def test_in_a_transaction_what_settles_waits_for_its_turn() -> None:
+    broker, client = consuming()
+    client.ask(methods.TxSelect())
+    broker.block("memory")
+    client.send(publication("r", b"held"), call(methods.BasicAck(2, True)), call(methods.TxCommit()))
+    assert broker.domain.vhost.queues["q"].unacked_count == 2
+    broker.block("")
+    queues = broker.domain.vhost.queues
+    assert (queues["q"].unacked_count, queues["r"].message_count) == (0, 1)
+
+
+def consuming() -> tuple[Broker, Client]:
+    """A channel that has two messages of q unsettled; and a queue r."""
+    broker = Broker()
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="q"), methods.QueueDeclare(queue="r"))
+    client.send(publication("q", b"1"), publication("q", b"2"))
+    client.ask(methods.BasicConsume(queue="q"))
+    return broker, client
