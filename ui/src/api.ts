@@ -3,7 +3,7 @@
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Query = Record<string, string | number | boolean | undefined>;
 
-/** A request that was not obeyed: its status, and the reason in the broker's words. */
+/** A request that was not obeyed: its status, and the reason in words for people. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -66,8 +66,8 @@ async function failure(response: Response): Promise<ApiError> {
   const text = await response.text();
   let reason = text || `the broker answered ${response.status}`;
   try {
-    const found = JSON.parse(text) as { reason?: Json; error?: Json };
-    const said = found.reason ?? found.error;
+    const found = JSON.parse(text) as { message?: Json; reason?: Json; error?: Json };
+    const said = found.message ?? found.reason ?? found.error;
     if (said !== undefined) reason = typeof said === "string" ? said : JSON.stringify(said);
   } catch {
     // It was no JSON: the text is all there is.

@@ -2,6 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { path, withQuery } from "./api";
+import { useLive } from "./live";
+import type { Overview } from "./model";
 import { Notices } from "./parts/notice";
 import { ChannelPage, Channels } from "./pages/channels";
 import { ConnectionPage, Connections } from "./pages/connections";
@@ -11,7 +14,7 @@ import { ExchangePage, Exchanges } from "./pages/exchanges";
 import { Health } from "./pages/health";
 import { Jobs } from "./pages/jobs";
 import { Limits } from "./pages/limits";
-import { Overview } from "./pages/overview";
+import { Overview as OverviewPage } from "./pages/overview";
 import { Policies } from "./pages/policies";
 import { QueuePage } from "./pages/queue";
 import { Queues } from "./pages/queues";
@@ -84,7 +87,7 @@ function Route({ user }: { user: User }) {
   }, [page, first, second]);
 
   const here: Record<string, () => ComponentChildren> = {
-    "": () => <Overview user={user} />,
+    "": () => <OverviewPage user={user} />,
     connections: () => (first === undefined ? <Connections /> : <ConnectionPage name={first} />),
     channels: () => (first === undefined ? <Channels /> : <ChannelPage name={first} />),
     exchanges: () => (second === undefined ? <Exchanges /> : <ExchangePage vhost={first ?? ""} name={second} />),
@@ -140,9 +143,30 @@ function Frame({ session, user, children }: { session: Session; user: User; chil
         <Entries entries={MANAGE} user={user} page={page} />
       </nav>
       <main id="main" tabIndex={-1}>
+        <Conditions />
         {children}
       </main>
     </div>
+  );
+}
+
+/** What everybody should know of the broker, whatever page they are on. */
+function Conditions() {
+  const { data } = useLive<Partial<Overview>>(withQuery(path("overview"), { columns: "in_memory,alarms" }));
+  const alarms = data?.alarms ?? [];
+  return (
+    <>
+      {alarms.length > 0 && (
+        <p class="failure condition" role="alert">
+          Alarm: {alarms.map(({ node, resource }) => `${resource} of node ${node}`).join(", ")}. Publishers wait until it ends.
+        </p>
+      )}
+      {data?.in_memory && (
+        <p class="paused condition" role="status">
+          This broker keeps everything in memory: queues, messages and users are gone when it stops.
+        </p>
+      )}
+    </>
   );
 }
 

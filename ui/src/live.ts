@@ -104,7 +104,8 @@ function tell(event: Event): void {
 
 function reasonIn(body: unknown): string {
   if (body instanceof Error) return body.message;
-  const reason = (body as { reason?: unknown } | null)?.reason;
+  const said = body as { message?: unknown; reason?: unknown } | null;
+  const reason = said?.message ?? said?.reason;
   return typeof reason === "string" ? reason : "the broker did not answer as it should";
 }
 

@@ -11,6 +11,9 @@ export interface Overview {
   rabbitmq_version: string;
   product_name: string;
   product_version: string;
+  /** Whether all is gone when the broker stops. */
+  in_memory?: boolean;
+  alarms?: { node: string; resource: string }[];
   message_stats?: Stats;
   queue_totals?: Stats;
   churn_rates?: Stats;

@@ -34,6 +34,7 @@ export function BindingTable({ bindings, end, changed }: BindingTableProps) {
             it.source && (
               <Confirm
                 label="Unbind"
+                object={`“${it.destination}” from “${it.source}”`}
                 question={`Nothing more goes from “${it.source}” to “${it.destination}” by this binding.`}
                 action={() => remove(addressOf(it)).then(changed)}
               />

@@ -62,11 +62,14 @@ export function ConnectionPage({ name }: { name: string }) {
       aside={
         <>
           <SpanChoice age={age} />
-          <Confirm
-            label="Close"
-            question="The client is disconnected. What it has not acknowledged goes back to its queues."
-            action={() => remove(path("connections", name)).then(() => go(link("connections")))}
-          />
+          {data && (
+            <Confirm
+              label="Close"
+              object={`the connection “${name}”`}
+              question="The client is disconnected. What it has not acknowledged goes back to its queues."
+              action={() => remove(path("connections", name)).then(() => go(link("connections")))}
+            />
+          )}
         </>
       }
     >

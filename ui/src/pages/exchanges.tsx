@@ -68,7 +68,7 @@ export function Exchanges() {
 function Features({ exchange }: { exchange: Exchange }) {
   return (
     <>
-      {exchange.durable && <Badge title="survives a restart">durable</Badge>}
+      {exchange.durable && <Badge title="declared durable: survives a restart, unless the broker is in memory">durable</Badge>}
       {exchange.auto_delete && <Badge title="goes with its last binding">auto-delete</Badge>}
       {exchange.internal && <Badge title="clients cannot publish to it">internal</Badge>}
       {exchange.policy && <Badge title="policy">{exchange.policy}</Badge>}
@@ -125,6 +125,7 @@ export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
           {data && !isDefault && !name.startsWith("amq.") && (
             <Confirm
               label="Delete"
+              object={`the exchange “${name}”`}
               question="The exchange and its bindings go. Who publishes to it then gets an error."
               action={() => remove(address).then(() => go(link("exchanges")))}
             />

@@ -45,6 +45,7 @@ export function Leases({ vhost, name, changed }: LeasesProps) {
               show: (lease) => (
                 <Confirm
                   label="Give back"
+                  object={`the lease “${lease.key}”`}
                   question={`${lease.user} loses the lease “${lease.key}”: its ${count(lease.messages)} messages go back to their places, marked as redelivered. What was begun with them may be done twice.`}
                   action={() => giveBack(lease)}
                 />

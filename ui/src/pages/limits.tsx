@@ -53,6 +53,7 @@ function Kind({ kind, owner, title, names }: KindProps) {
             show: (limit) => (
               <Confirm
                 label="Clear"
+                object={`${limit.name} of “${limit.owner}”`}
                 question="There is no such limit any more."
                 action={() => remove(path(kind, limit.owner, limit.name)).then(refresh)}
               />

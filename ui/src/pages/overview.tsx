@@ -71,7 +71,7 @@ function Contents({ data, user }: { data: Found; user: User }) {
         stats={stats}
         kinds={["publish", "confirm", "deliver", "deliver_no_ack", "ack", "redeliver"]}
       />
-      {mayMonitor(user) && <Nodes />}
+      {mayMonitor(user) && <Nodes isInMemory={data.in_memory ?? false} />}
       <Card title="Listening">
         <Table
           label="Listeners"
@@ -91,7 +91,7 @@ function Contents({ data, user }: { data: Found; user: User }) {
   );
 }
 
-function Nodes() {
+function Nodes({ isInMemory }: { isInMemory: boolean }) {
   const { data, error } = useLive<Node[]>(path("nodes"));
   return (
     <Card title="Nodes">
@@ -114,9 +114,12 @@ function Nodes() {
             },
             {
               label: "Disk free",
-              show: (node) => (
-                <Level used={node.disk_free} limit={node.disk_free_limit} isAlarm={node.disk_free_alarm} word="at least" />
-              ),
+              show: (node) =>
+                isInMemory ? (
+                  <span class="quiet">not used: in memory only</span>
+                ) : (
+                  <Level used={node.disk_free} limit={node.disk_free_limit} isAlarm={node.disk_free_alarm} word="at least" />
+                ),
             },
             { label: "Files", isNumber: true, show: ({ fd_used, fd_total }) => `${count(fd_used)} of ${count(fd_total)}` },
           ]}

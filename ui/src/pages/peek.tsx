@@ -99,6 +99,7 @@ export function Peek({ vhost, name, start }: { vhost: string; name: string; star
         <p class="form-end">
           <Confirm
             label="Return all"
+            object={`what is held of “${name}”`}
             question="All that consumers of this queue hold goes back to its place, marked as redelivered, and is handed out again. They stay connected; what they have begun may be done twice."
             action={() => giveBack({ all: true })}
           />

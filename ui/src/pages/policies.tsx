@@ -68,6 +68,7 @@ function Kind({ kind, title, note, mayChange }: KindProps) {
               mayChange && (
                 <Confirm
                   label="Delete"
+                  object={`the policy “${name}”`}
                   question="What it says does not hold any more, from now on."
                   action={() => remove(path(kind, vhost, name)).then(refresh)}
                 />

@@ -42,15 +42,19 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
           {data && data.type !== STREAM && (
             <Confirm
               label="Purge"
+              object={`the queue “${name}”`}
               question={`All ${count(data.messages_ready)} ready messages are lost for good. Those that are unacknowledged stay.`}
               action={() => remove(path("queues", vhost, name, "contents")).then(() => (notify("Purged."), refresh()))}
             />
           )}
-          <Confirm
-            label="Delete"
-            question={`The queue goes, with its bindings and all ${count(data?.messages)} messages.`}
-            action={() => remove(address).then(() => go(link("queues")))}
-          />
+          {data && (
+            <Confirm
+              label="Delete"
+              object={`the queue “${name}”`}
+              question={`The queue goes, with its bindings and all ${count(data.messages)} messages.`}
+              action={() => remove(address).then(() => go(link("queues")))}
+            />
+          )}
         </>
       }
     >

@@ -88,7 +88,7 @@ export function Features({ queue }: { queue: Queue }) {
           paused
         </Badge>
       )}
-      {queue.durable && <Badge title="survives a restart">durable</Badge>}
+      {queue.durable && <Badge title="declared durable: survives a restart, unless the broker is in memory">durable</Badge>}
       {queue.auto_delete && <Badge title="goes with its last consumer">auto-delete</Badge>}
       {queue.exclusive && <Badge title="goes with its connection">exclusive</Badge>}
       {ABBREVIATED.filter(([argument]) => queue.arguments && argument in queue.arguments).map(([argument, text]) => (

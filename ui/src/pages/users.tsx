@@ -83,11 +83,14 @@ export function UserPage({ name }: { name: string }) {
     <Page
       title={name}
       aside={
-        <Confirm
-          label="Delete"
-          question="The user cannot sign in any more, and is disconnected."
-          action={() => remove(path("users", name)).then(() => go(link("users")))}
-        />
+        user.data && (
+          <Confirm
+            label="Delete"
+            object={`the user “${name}”`}
+            question="The user cannot sign in any more, and is disconnected."
+            action={() => remove(path("users", name)).then(() => go(link("users")))}
+          />
+        )
       }
     >
       <Failure error={user.error} />
@@ -152,6 +155,7 @@ function Permissions({ user }: { user: string }) {
             show: ({ vhost }) => (
               <Confirm
                 label="Clear"
+                object={`the permissions of “${user}” in “${vhost}”`}
                 question={`The user may not open “${vhost}” any more.`}
                 action={() => remove(path("permissions", vhost, user)).then(refresh)}
               />
@@ -195,6 +199,7 @@ function TopicPermissions({ user }: { user: string }) {
             show: ({ vhost, exchange }) => (
               <Confirm
                 label="Clear"
+                object={`the topics of “${user}” at “${exchange}”`}
                 question={`Routing keys of “${exchange}” are not restricted any more.`}
                 action={() => remove(path("topic-permissions", vhost, user, exchange)).then(refresh)}
               />

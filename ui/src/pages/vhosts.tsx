@@ -81,11 +81,14 @@ export function VhostPage({ name }: { name: string }) {
     <Page
       title={name}
       aside={
-        <Confirm
-          label="Delete"
-          question="The virtual host goes, with all of its exchanges, queues and messages, and its clients are disconnected."
-          action={() => remove(path("vhosts", name)).then(() => go(link("vhosts")))}
-        />
+        data && (
+          <Confirm
+            label="Delete"
+            object={`the virtual host “${name}”`}
+            question="The virtual host goes, with all of its exchanges, queues and messages, and its clients are disconnected."
+            action={() => remove(path("vhosts", name)).then(() => go(link("vhosts")))}
+          />
+        )
       }
     >
       <Failure error={error} />

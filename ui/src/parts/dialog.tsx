@@ -54,14 +54,16 @@ export function Opening({ label, title, kind, children }: OpeningProps) {
 
 interface ConfirmProps {
   label: string;
+  /** What it is about, by name. */
+  object: string;
   question: string;
   action: () => Promise<unknown>;
 }
 
 /** A button for what cannot be undone: it says what will be lost, and asks. */
-export function Confirm({ label, question, action }: ConfirmProps) {
+export function Confirm({ label, object, question, action }: ConfirmProps) {
   return (
-    <Opening label={label} kind="danger">
+    <Opening label={label} title={`${label} ${object}?`} kind="danger">
       {(close) => (
         <>
           <p>{question}</p>

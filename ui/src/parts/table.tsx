@@ -1,11 +1,11 @@
 /** Lists: of what the broker pages and sorts, and of what is at hand. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type Query, withQuery } from "../api";
 import { count } from "../format";
 import { useLive } from "../live";
-import { setQuery, usePlace } from "../router";
+import { here, setQuery, usePlace } from "../router";
 import { Failure, Loading } from "./ui";
 
 export interface Column<T> {
@@ -111,17 +111,21 @@ export function Listing<T>({ label, url, columns, itemKey, query = {}, empty, pa
       sort_reverse: by ? isReverse : undefined,
     }),
   );
+  // What the broker refuses, as a pattern that is none, leaves what was there before.
+  const shown = useRef<PageOf<T>>(undefined);
+  if (live.data) shown.current = live.data;
+  const data = live.data ?? (live.error && shown.current);
   const choose = (field: string) =>
     setQuery({ sort: field, reverse: by === field && !isReverse ? "1" : "", page: "" });
   return (
     <>
-      <Filter label={label} found={live.data?.filtered_count} total={live.data?.total_count} />
+      <Filter label={label} found={data?.filtered_count} total={data?.total_count} />
       <Failure error={live.error} />
-      {live.data ? (
+      {data ? (
         <Table
           label={label}
           columns={columns}
-          items={live.data.items}
+          items={data.items}
           itemKey={itemKey}
           sorting={{ by, isReverse, choose }}
           empty={place.get("name") ? "None has such a name." : (empty ?? "There are none.")}
@@ -129,17 +133,20 @@ export function Listing<T>({ label, url, columns, itemKey, query = {}, empty, pa
       ) : (
         !live.error && <Loading />
       )}
-      {live.data && live.data.page_count > 1 && <Pages current={live.data.page} last={live.data.page_count} />}
+      {data && data.page_count > 1 && <Pages current={data.page} last={data.page_count} />}
     </>
   );
 }
 
 function Filter({ label, found, total }: { label: string; found: number | undefined; total: number | undefined }) {
   const place = usePlace().query;
-  const [text, setText] = useState(place.get("name") ?? "");
+  const name = place.get("name") ?? "";
+  const [text, setText] = useState(name);
+  // The menu leads to the list without its filter.
+  useEffect(() => setText(name), [name]);
   useEffect(() => {
     const timer = setTimeout(() => {
-      if (text !== (place.get("name") ?? "")) setQuery({ name: text, page: "" });
+      if (text !== (here().query.get("name") ?? "")) setQuery({ name: text, page: "" });
     }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [text]);

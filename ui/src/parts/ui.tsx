@@ -146,11 +146,11 @@ export function Field({ name, label, note, choices, rows, value, ...rest }: Fiel
     <div class="field">
       <label for={id}>{label}</label>
       {choices ? (
-        <select {...shared} defaultValue={value === undefined ? undefined : String(value)}>
+        <select {...shared}>
           {choices.map((choice) => {
             const [key, text] = typeof choice === "string" ? [choice, choice] : choice;
             return (
-              <option key={key} value={key}>
+              <option key={key} value={key} selected={key === String(value)}>
                 {text}
               </option>
             );

@@ -5,11 +5,11 @@ from typing import Literal, NotRequired, Required, TypedDict
 
 from aiohttp import web
 
-from warren.flow.alarms import Resource
 from warren.management.describing import described
 from warren.management.managed import Managed
 from warren.management.proposing import vhost_of
 from warren.management.replies import failed, missing, refused, reply
+from warren.management.views.overview import RESOURCES, alarms_of
 
 # Other ways to write the names of protocols.
 _PROTOCOLS = {
@@ -24,7 +24,6 @@ _PROTOCOLS = {
 }
 _DAYS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 _DAY_MS = 86_400_000
-_RESOURCES = {Resource.DISK: "disk space", Resource.MEMORY: "memory"}
 
 
 class HealthyShape(TypedDict, total=False):
@@ -180,7 +179,7 @@ def node_health(request: web.Request, node: Managed) -> web.Response:
     """What RabbitMQ's old health check of a node found: alarms, and virtual hosts that are down."""
     if request.match_info.get("node", node.node_name) != node.node_name:
         raise missing()
-    found = [f"resource alarm(s) in effect: {_RESOURCES[resource]}" for resource in node.alarms.low]
+    found = [f"resource alarm(s) in effect: {RESOURCES[resource]}" for resource in node.alarms.low]
     found += [f"vhost '{name}' is down" for name in _down(node)]
     return reply({"status": "failed", "reason": "; ".join(found)}) if found else reply({"status": "ok"})
 
@@ -190,9 +189,8 @@ def _down(node: Managed) -> list[str]:
 
 
 def _alarms(node: Managed, reason: str) -> web.Response:
-    low = node.alarms.low
-    if not low:
+    resources = alarms_of(node)
+    if not resources:
         return reply({"status": "ok"})
-    resources = [{"node": node.node_name, "resource": _RESOURCES[resource]} for resource in low]
     named = (f"{item['resource']} of node {item['node']}" for item in resources)
     return failed(reason, alarms=resources, message=f"alarm: {', '.join(named)}; publishers wait")

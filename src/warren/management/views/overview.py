@@ -3,6 +3,7 @@
 import platform
 from typing import TypedDict
 
+from warren.flow.alarms import Resource
 from warren.management.auth import is_monitor, login_vhosts
 from warren.management.describing import Table
 from warren.management.listing import Facts
@@ -24,11 +25,14 @@ from warren.vhost.vhost import VirtualHost
 
 _DESCRIPTIONS = {"http": "RabbitMQ Management", "http/prometheus": "RabbitMQ Prometheus"}
 _LENGTHS_COUNT = len(LENGTHS)
+# What RabbitMQ calls them.
+RESOURCES = {Resource.DISK: "disk space", Resource.MEMORY: "memory"}
 
 
 class OverviewShape(TypedDict, total=False):
     """The node at a glance; who may see no more than what is their own gets less."""
 
+    alarms: list[dict[str, str]]
     churn_rates: ChurnShape
     cluster_name: str
     contexts: list[Table]
@@ -71,6 +75,8 @@ def overview_facts(node: Managed, user: User, asked: Asked) -> Facts:
         "enable_queue_totals": False,
         # Ours: nothing survives a stop, whatever is declared durable.
         "in_memory": not node.data_directory,
+        # Ours as well: what makes publishers wait, which is everybody's business.
+        "alarms": alarms_of(node),
     }
     if not is_monitor(user):
         return facts | _part(node, user, asked)
@@ -87,6 +93,11 @@ def overview_facts(node: Managed, user: User, asked: Asked) -> Facts:
         "listeners": [_listener(node, view) for view in node.listeners],
         "contexts": contexts(node),
     }
+
+
+def alarms_of(node: Managed) -> list[dict[str, str]]:
+    """Which resources hold publishers up, and on which node."""
+    return [{"node": node.node_name, "resource": RESOURCES[resource]} for resource in node.alarms.low]
 
 
 def totals(node: Managed) -> dict[str, int]:

@@ -1,0 +1,49 @@
+"""What a page says of the broker as a whole, and of what it refuses."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import expect
+from tests.browser.browsing import Visit, api
+from tests.integration.process import Broker, broker
+
+
+@pytest.fixture
+def in_memory() -> Iterator[Broker]:
+    with broker() as started:
+        yield started
+
+
+def test_who_is_in_memory_says_so_and_an_alarm_is_named_on_every_page(
+    in_memory: Broker, chromium: Chromium
+) -> None:
+    page = chromium.new_page()
+    visit = Visit(in_memory, page)
+    visit.sign_in()
+    for where in ("", "queues"):
+        visit.open(where)
+        expect(page.get_by_role("status").filter(has_text="keeps everything in memory")).to_be_visible()
+    api(in_memory, "PUT /warren/limits/memory", {"limit": "1"})
+    expect(page.get_by_role("alert").filter(has_text="Alarm: memory of node warren@")).to_be_visible()
+    page.close()
+
+
+def test_what_is_no_pattern_is_told_and_leaves_the_list(node: Broker, tab: Visit) -> None:
+    api(node, "PUT /queues/%2F/stays", {"durable": True})
+    tab.open("queues")
+    page = tab.page
+    expect(page.get_by_role("link", name="stays")).to_be_visible()
+    page.get_by_label("regular expression").check()
+    page.get_by_label("Filter Queues by name").fill("stays[")
+    expect(page.get_by_role("alert")).to_contain_text("'stays[' is no regular expression")
+    expect(page.get_by_role("link", name="stays")).to_be_visible()
+    page.get_by_role("navigation", name="Pages of the broker").get_by_role("link", name="Queues").click()
+    expect(page.get_by_label("Filter Queues by name")).to_have_value("")
+    tab.complaints.clear()
+    page.get_by_role("link", name="stays").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("Delete the queue “stays”?")
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Queues")
