@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -178,3 +180,43 @@ def test_metadata_that_are_gone_altogether_are_missed(tmp_path: Path) -> None:
         status, errors = refusal("--data-dir", str(data))
         assert status == 1
         assert "nothing says of which queues" in errors.splitlines()[-1]
+
+
+def recovered(data: Path, *arguments: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "warren.cli.main", "metadata", "recover", str(data), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_an_operator_sees_what_each_choice_keeps_and_takes_one(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with started(data) as one:
+        filled(one)
+        status, text = recovered(data)
+        assert status == 1
+        assert "in use by process" in text
+        killed(one)
+    file, copy = data / "metadata" / "metadata", tmp_path / "copy"
+    shutil.copy(file, copy)
+    cut_before(file, b'"name":"q3"')
+    before = file.read_bytes()
+    status, text = recovered(data, "--copy", str(copy))
+    assert status == 0
+    assert "stores: 1 virtual hosts, 6 queues and streams, 550 messages" in text
+    assert "names 2 vhosts, 3 queues, 1 streams, 0 bindings, 1 users" in text
+    assert "does not name 2 queues and streams: 200 messages" in text
+    assert "names 2 vhosts, 5 queues, 1 streams, 0 bindings, 1 users" in text
+    assert "does not name 6 queues and streams: 550 messages" in text
+    assert recovered(data, "--choose", "readable")[0] == 0
+    assert file.read_bytes() == before
+    assert refusal("--data-dir", str(data))[0] == 1
+    file.unlink()
+    assert recovered(data, "--choose", "readable", "--apply")[0] == 1
+    assert recovered(data, "--choose", "empty", "--apply")[0] == 0
+    with started(data) as one:
+        assert sum(item["messages"] for item in client(one).get("/warren/quarantine")) == 550
+        killed(one)
+    # A copy that is older than what is there, now that somebody has it.
+    assert recovered(data, "--copy", str(copy), "--choose", "copy", "--apply")[0] == 0
+    with started(data) as one:
+        is_filled(one)

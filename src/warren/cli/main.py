@@ -11,6 +11,7 @@ from warren.cli.operator.groups import add_commands
 _LARGE = {
     "serve": "warren.cli.server",
     "config": "warren.cli.config",
+    "metadata": "warren.cli.metadata",
     "perf": "warren.cli.perf.command",
     "openapi": "warren.cli.openapi",
     "spark": "warren.cli.spark.command",
@@ -40,9 +41,9 @@ class Commands(click.Group):
 def main(**given: object) -> None:
     """A message broker that RabbitMQ's applications can switch to unchanged.
 
-    Commands but serve, config, perf, openapi and spark ask a running broker over its HTTP API: --uri, or
-    WARREN_URI, WARREN_USER and WARREN_PASSWORD, say which and as whom. Names of rabbitmqctl work as well:
-    list_queues, add_user.
+    Commands but serve, config, metadata, perf, openapi and spark ask a running broker over its HTTP API:
+    --uri, or WARREN_URI, WARREN_USER and WARREN_PASSWORD, say which and as whom. Names of rabbitmqctl work as
+    well: list_queues, add_user.
 
     They end with 0 if it is done, 1 if it was refused or is not there, 2 for wrong usage, 3 if the broker is
     not reached, 4 if the user may not, 5 if the broker failed, 6 if a health check found something.

@@ -70,7 +70,7 @@ def recover(disk: Disk, metadata: Metadata) -> RecoveredLog:
     size = disk.names().get(NAME)
     if size is not None:
         read_log(disk.read(NAME, 0, size), metadata, found)
-    found.loss = _loss(found, is_mark_there=MARK_NAME in disk.names())
+    found.loss = judge(found, is_mark_there=MARK_NAME in disk.names())
     return found
 
 
@@ -90,8 +90,8 @@ def doubt_numbers(metadata: Metadata, found: RecoveredLog, number_max: int = 0) 
     metadata.apply(DoubtNumbers(until=until), Meta(index=metadata.index, now=0))
 
 
-def _loss(found: RecoveredLog, *, is_mark_there: bool) -> LossError | None:
-    """What is missing of the log, as the mark knows it."""
+def judge(found: RecoveredLog, *, is_mark_there: bool) -> LossError | None:
+    """What is missing of the log that was `found`, as the mark knows it."""
     mark = found.mark.found
     if mark is None:
         if not found.is_there or (found.version < _MARKED_SINCE and not is_mark_there):

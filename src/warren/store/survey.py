@@ -67,6 +67,9 @@ def survey_streams(disk: Disk) -> dict[int, Held]:
     held: dict[int, Held] = {}
     for name, size in disk.names().items():
         number, _ = stream_of(name.partition(".")[0])
+        if not number:
+            # It is no stream's, and says something of all of them.
+            continue
         messages = 0
         if name.endswith(STREAM_SUFFIX):
             try:

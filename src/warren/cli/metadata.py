@@ -1,0 +1,88 @@
+"""`warren metadata recover`: what can be kept of metadata that are damaged or lost, while no broker runs."""
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from warren.node.metadata_recovery import Choice, choices, on_disk, put_in_place, unnamed
+from warren.runtime.folder import Folder, FolderRefused
+
+# As `warren serve`.
+_REFUSED = 1
+_WHAT = {
+    "readable": "what can be read of the file that is there",
+    "copy": "the file that --copy names",
+    "empty": "nothing: users and virtual hosts are made as at the first start",
+}
+
+
+@click.group()
+def metadata() -> None:
+    """The metadata in the data directory of a broker that is stopped."""
+
+
+@metadata.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--copy", type=click.Path(exists=True, path_type=Path), help="A copy of the metadata to look at."
+)
+@click.option("--choose", type=click.Choice(tuple(_WHAT)), help="What the next start shall find.")
+@click.option("--apply", "is_applied", is_flag=True, help="Put it in place; without, nothing is changed.")
+def recover(directory: Path, copy: Path | None, choose: str | None, *, is_applied: bool) -> None:
+    """Show what each choice keeps of the metadata in DIRECTORY; with --choose and --apply, put one in place.
+
+    Messages that a choice does not name are kept in every case: the next start names them, and `warren
+    quarantine` shows and removes them.
+    """
+    try:
+        folder = Folder(str(directory))
+    except FolderRefused as error:
+        _refuse(str(error))
+    try:
+        _recover(directory, copy, choose, is_applied=is_applied)
+    except OSError as error:
+        _refuse(str(error))
+    finally:
+        folder.close()
+
+
+def _recover(directory: Path, copy: Path | None, choose: str | None, *, is_applied: bool) -> None:
+    found = choices(directory, copy)
+    stored = on_disk(directory)
+    messages = sum(one.held.messages for one in stored)
+    vhosts = len({one.digits for one in stored})
+    click.echo(f"stores: {vhosts} virtual hosts, {len(stored)} queues and streams, {messages} messages")
+    for choice in found:
+        count, held = unnamed(choice, stored)
+        click.echo(f"\n{choice.name}: {_WHAT[choice.name]}")
+        click.echo(f"  {choice.problem or 'all there'}")
+        click.echo("  names " + ", ".join(f"{number} {what}" for what, number in choice.counts().items()))
+        click.echo(
+            f"  does not name {count} queues and streams: {held.messages} messages, {held.octets} octets"
+        )
+    if choose is None:
+        if is_applied:
+            _refuse("--apply needs --choose, and one of the names above")
+        click.echo("\nnothing was changed; --choose NAME --apply puts one in place")
+        return
+    chosen = next((choice for choice in found if choice.name == choose), None)
+    if chosen is None or (chosen.error and choose != "empty"):
+        _refuse(f"{choose} cannot be chosen: {chosen.error if chosen else 'there is no --copy'}")
+    _put(directory, chosen, is_applied=is_applied)
+
+
+def _put(directory: Path, chosen: Choice, *, is_applied: bool) -> None:
+    if not is_applied:
+        click.echo(f"\nnothing was changed; --apply puts {chosen.name} in place")
+        return
+    put_in_place(directory, chosen, on_disk(directory))
+    click.echo(
+        f"\n{chosen.name} is in place; what was there is copied to {directory / 'quarantine' / 'metadata'}"
+    )
+
+
+def _refuse(text: str) -> NoReturn:
+    click.echo(f"warren: {text}", err=True)
+    sys.exit(_REFUSED)

@@ -1,0 +1,147 @@
+"""What can be kept of metadata that are not all there: shown, and put in place for the next start."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from warren.journal.high_water_mark import MarkFile
+from warren.journal.journal import Journal, JournalWorld
+from warren.journal.page import NAME, PageError
+from warren.journal.recovery import RecoveredLog, doubt_numbers, judge, read_log
+from warren.metadata.machine import Metadata
+from warren.node.quarantine import Quarantine
+from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, digits_of
+from warren.runtime.clock import wall_ms
+from warren.runtime.disk import DirectoryDisk
+from warren.runtime.randomness import random_octets
+from warren.runtime.reading_disk import ReadingDisk
+from warren.runtime.worker import Worker
+from warren.store.survey import Held, survey_store, survey_streams
+
+_METADATA = "metadata"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One way to go on."""
+
+    name: str
+    metadata: Metadata
+    found: RecoveredLog
+    # Why it cannot be taken; empty if it can.
+    error: str = ""
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it; empty if it is all there."""
+        faults = [*self.found.damage, *([self.found.loss] if self.found.loss is not None else [])]
+        return self.error or "; ".join(map(str, faults))
+
+    def counts(self) -> dict[str, int]:
+        """How much exists by it."""
+        vhosts = self.metadata.vhosts.by_name.values()
+        queues = [queue for vhost in vhosts for queue in vhost.topology.queues.values()]
+        streams = sum(queue.kind == "stream" for queue in queues)
+        return {
+            "vhosts": len(vhosts),
+            "queues": len(queues) - streams,
+            "streams": streams,
+            "bindings": sum(len(list(vhost.topology.bindings())) for vhost in vhosts),
+            "users": len(self.metadata.users.by_name),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDisk:
+    """What the store of one virtual host holds of one queue or stream."""
+
+    digits: str
+    number: int
+    held: Held
+
+
+def choices(data: Path, copy: Path | None) -> list[Choice]:
+    """The ways to go on with the directory `data`: what can be read, a copy of the log, nothing. OSError."""
+    own = data / _METADATA / NAME
+    found = [_choice("readable", data, own)]
+    if copy is not None:
+        found.append(_choice("copy", data, copy / NAME if copy.is_dir() else copy))
+    return [*found, _choice("empty", data, None)]
+
+
+def on_disk(data: Path) -> list[OnDisk]:
+    """What the stores hold. OSError from the disk."""
+    return list(_on_disk(data / VHOSTS))
+
+
+def unnamed(choice: Choice, stored: list[OnDisk]) -> tuple[int, Held]:
+    """Of what is stored, queues and streams that `choice` does not name, and what they hold."""
+    named = {
+        (digits_of(vhost.name), queue.number)
+        for vhost in choice.metadata.vhosts.by_name.values()
+        for queue in vhost.topology.queues.values()
+    }
+    is_whole = not choice.problem
+    left = [
+        one
+        for one in stored
+        if (one.digits, one.number) not in named
+        and not (is_whole and choice.metadata.was_deleted(one.number))
+    ]
+    return len(left), Held(sum(one.held.messages for one in left), sum(one.held.octets for one in left))
+
+
+def put_in_place(data: Path, choice: Choice, stored: list[OnDisk]) -> None:
+    """Have the next start find what `choice` is; what was there is copied first. OSError from the disk."""
+    folder = data / _METADATA
+    folder.mkdir(mode=0o700, exist_ok=True)
+    Quarantine(data, choice.metadata).keep_metadata(folder)
+    if choice.problem:
+        doubt_numbers(choice.metadata, choice.found, max((one.number for one in stored), default=0))
+    failures: list[OSError] = []
+    world = JournalWorld(
+        now=wall_ms,
+        random_octets=random_octets,
+        make_answer=asyncio.Future,
+        report=lambda error: failures.append(error) if error is not None else None,
+    )
+    loop = asyncio.new_event_loop()
+    with (
+        closing(loop),
+        closing(Worker(_METADATA)) as worker,
+        closing(DirectoryDisk(folder, loop, worker)) as disk,
+    ):
+        Journal(choice.metadata, disk, world, choice.found).begin()
+    if failures:
+        raise failures[0]
+
+
+def _choice(name: str, data: Path, file: Path | None) -> Choice:
+    folder = data / _METADATA
+    metadata = Metadata()
+    with closing(ReadingDisk(folder)) as disk:
+        found = RecoveredLog(mark=MarkFile.read(disk) if folder.exists() else MarkFile(None))
+    try:
+        if file is not None:
+            read_log(file.read_bytes(), metadata, found)
+    except FileNotFoundError:
+        return Choice(name=name, metadata=metadata, found=found, error=f"there is no {str(file)!r}")
+    except PageError as error:
+        return Choice(name=name, metadata=metadata, found=found, error=str(error))
+    if file is not None:
+        found.loss = judge(found, is_mark_there=True)
+        return Choice(name=name, metadata=metadata, found=found)
+    return Choice(name=name, metadata=metadata, found=found, error="nothing that existed is known any more")
+
+
+def _on_disk(vhosts: Path) -> Iterator[OnDisk]:
+    for path in sorted(vhosts.iterdir()) if vhosts.exists() else ():
+        if not path.is_dir() or path.name.endswith(DELETED):
+            continue
+        for folder, survey in ((path, survey_store), (path / STREAMS, survey_streams)):
+            if folder.exists():
+                with closing(ReadingDisk(folder)) as disk:
+                    for number, held in survey(disk).items():
+                        yield OnDisk(digits=path.name, number=number, held=held)
