@@ -290,6 +290,8 @@ SALVAGE_FAILURES_MAX = 256
 # Octets that are checked for being a record, while the next whole one is looked for behind a damaged one: a
 # second of work at most, also where bodies were made to look like records.
 SALVAGE_SEARCH_SIZE_MAX = 1_073_741_824
+# Losses of messages that are remembered until somebody has acknowledged them, and after: the newest.
+LOSSES_MAX = 1_000
 # Queues that are known by number of each file of messages, for the case that it is lost: so many fit into the
 # slot that it has in the catalog.
 CATALOG_QUEUES_MAX = 17

@@ -46,6 +46,22 @@ class VhostView:
     damage: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Messages that were on the disk, and cannot be read any more."""
+
+    vhost: str
+    # Of the store of that virtual host, and from which octet on.
+    file: str
+    offset: int
+    reason: str
+    # How many at most, and of which queues; None, and no queue, if nobody knows.
+    messages: int | None
+    queues: tuple[str, ...]
+    # True when an operator has said that this is known.
+    acknowledged: bool = False
+
+
 @dataclass(slots=True, kw_only=True)
 class Managed:
     """One node."""
@@ -71,6 +87,10 @@ class Managed:
     data_directory: str
     config_files: tuple[str, ...]
     vhosts: Callable[[], list[VhostView]]
+    # What was lost of messages; and that an operator knows of it, of all or of one virtual host: how many
+    # nobody had known of.
+    losses: Callable[[], list[Loss]]
+    acknowledge_losses: Callable[[str | None], int]
     # Starts a virtual host that exists, if it is down; answers what is in the way, if anything.
     start_vhost: Callable[[str], Awaitable[str]]
     # What is on the disk and the metadata do not name.

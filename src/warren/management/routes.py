@@ -49,6 +49,9 @@ from warren.management.api import (
     users,
     vhosts,
 )
+from warren.management.api import (
+    losses as lost,
+)
 from warren.management.api.policies import PolicyHandlers
 from warren.management.auth import Right
 from warren.management.managed import Managed
@@ -310,6 +313,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/health/checks/port-listener/{port}", _get(health.port_listener), Right.USER),
     Route("/health/checks/protocol-listener/{protocol}", _get(health.protocol_listener), Right.USER),
     Route("/health/checks/virtual-hosts", _get(health.virtual_hosts), Right.USER),
+    Route("/health/checks/losses", _get(health.losses), Right.MONITOR),
     Route("/health/checks/node-is-mirror-sync-critical", _get(health.critical), Right.USER),
     Route("/health/checks/node-is-quorum-critical", _get(health.critical), Right.USER),
     # Those that RabbitMQ has since 4.0 and 4.1.
@@ -333,6 +337,8 @@ ROUTES: tuple[Route, ...] = (
     Route("/warren/quarantine", _get(quarantine.quarantine), Right.MONITOR),
     Route("/warren/quarantine/{item}", {"DELETE": quarantine.remove}, Right.ADMINISTRATOR),
     Route("/warren/log", _get(controls.log), Right.MONITOR),
+    Route("/warren/losses", _get(lost.losses), Right.MONITOR),
+    Route("/warren/losses/acknowledge", {"POST": lost.acknowledge}, Right.ADMINISTRATOR),
     Route("/warren/log/level", {"PUT": controls.put_level}, Right.ADMINISTRATOR),
     Route("/warren/log/rotate", {"POST": controls.rotate}, Right.ADMINISTRATOR),
     Route("/warren/authenticate", {"POST": controls.authenticate}, Right.ADMINISTRATOR),

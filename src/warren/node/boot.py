@@ -160,6 +160,8 @@ class Node:
             config_files=config.files,
             alarms=alarms,
             vhosts=self.broker.tree.views,
+            losses=self.broker.tree.losses,
+            acknowledge_losses=self.broker.tree.acknowledge_losses,
             start_vhost=self.broker.tree.start,
             quarantine=QuarantineView(items=self.broker.quarantined, remove=self.broker.remove_quarantined),
             certificates=self._certificates,

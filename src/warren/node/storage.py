@@ -22,7 +22,9 @@ from typing import Generic, TypeVar
 
 from warren.flow.credit import Credit
 from warren.limits import QUEUE_MEMORY_MAX, STREAM_DAMAGE_TOLD_MAX
+from warren.management.managed import Loss
 from warren.metadata.machine import Metadata
+from warren.node.losses import LossRecord
 from warren.node.quarantine import Quarantine
 from warren.node.vhost_folders import NAME, STREAMS, VHOSTS, digits_of, set_aside
 from warren.runtime.clock import wall_ms
@@ -122,6 +124,8 @@ class Storage:
         self._metadata = metadata
         self._quarantine = quarantine
         self._adopted = adopted
+        # What of it was lost.
+        self.losses = LossRecord(folder, self._queue_name)
         self._loop = asyncio.get_running_loop()
         # One thread for the batches of all, as they share the device: while one syncs, the others gather.
         # Where that is the writer, the worker does what else is synced, as when a segment begins. What is
@@ -207,7 +211,7 @@ class Storage:
         self._quarantine.sort_streams(name, path, numbers)
         disk = self._disk(path, port)
         try:
-            opened = _opened_streams(name, disk, port, numbers)
+            opened = _opened_streams(name, disk, port, numbers, losses=self.losses)
         except BaseException:
             disk.close()
             raise
@@ -236,10 +240,12 @@ class Storage:
         domain.vhost.keep_streams_in(keeping.streams.store)
         self._quarantine.pin(name, keeping.unnamed)
         self._adopted()
-        for damage in keeping.damage:
+        for loss in self.losses.add(name, keeping.damage):
             logger.error(
-                "vhost '%s' runs without what is damaged: %s (in %s)", name, damage, self.path_of(name)
-            )
+                "vhost '%s' runs without what is damaged: %s, octet %d: %s (in %s): %s%s",
+                name, loss.file, loss.offset, loss.reason, self.path_of(name), _extent(loss),
+                ", which is acknowledged" if loss.acknowledged else "",
+            )  # fmt: skip
         if keeping.count:
             logger.info("vhost '%s': %d messages recovered in %.1f s", name, keeping.count, keeping.seconds)
 
@@ -252,6 +258,7 @@ class Storage:
 
     def remove(self, name: str) -> Coroutine[object, object, None]:
         """The virtual host `name` is gone, another may have its name at once; to be awaited: its messages."""
+        self.losses.forget(name)
         keeping = self._open.pop(name, None)
         self._quarantine.unpin(name)
         return self._destroy(keeping, self._set_aside(name))
@@ -312,6 +319,12 @@ class Storage:
         # A list of its own: in another thread, queues may come and go meanwhile.
         queues = [] if vhost is None else list(vhost.topology.queues.values())
         return {queue.number for queue in queues if (queue.kind == "stream") == is_stream}
+
+    def _queue_name(self, vhost: str, number: int) -> str:
+        """What the queue with `number` is called; its number if it does not exist any more."""
+        found = self._metadata.vhost(vhost)
+        queues = () if found is None else found.topology.queues.values()
+        return next((queue.name for queue in queues if queue.number == number), f"#{number}")
 
     def _set_aside(self, name: str) -> Path | None:
         """Give the directory of `name` a name that nobody else asks for; None if that cannot be done."""
@@ -432,9 +445,11 @@ def _raise(error: Exception) -> None:
     raise error
 
 
-def _opened_streams(name: str, disk: Disk, port: _LoopPort, numbers: set[int]) -> OpenStreams:
+def _opened_streams(
+    name: str, disk: Disk, port: _LoopPort, numbers: set[int], *, losses: LossRecord | None = None
+) -> OpenStreams:
     """The streams with these `numbers`, of which there are files on `disk`."""
-    files = StreamFiles(disk=disk, random_octets=random_octets, report=_Reporter(name).report)
+    files = StreamFiles(disk=disk, random_octets=random_octets, report=_Reporter(name, losses).report)
     opened = open_streams(files, port, numbers.__contains__)
     port.store = opened.store
     return opened
@@ -443,11 +458,14 @@ def _opened_streams(name: str, disk: Disk, port: _LoopPort, numbers: set[int]) -
 class _Reporter:
     """Says what of a stream cannot be read: once for each place, however many readers come by."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, losses: LossRecord | None = None) -> None:
         self._name = name
+        self._losses = losses
         self._told: set[str] = set()
 
     def report(self, error: OSError | SegmentError) -> None:
+        if self._losses is not None and isinstance(error, SegmentError) and str(error) not in self._told:
+            self._losses.add(self._name, [error])
         text = str(error)
         if text not in self._told and len(self._told) < STREAM_DAMAGE_TOLD_MAX:
             self._told.add(text)
@@ -471,6 +489,13 @@ class _Progress:
 def lack(error: OSError) -> str:
     """What there is not enough of."""
     return "no file can be opened" if error.errno in _NO_DESCRIPTOR else "the disk is full"
+
+
+def _extent(loss: Loss) -> str:
+    """What was lost, in words."""
+    count = "nobody knows how many" if loss.messages is None else f"at most {loss.messages}"
+    names = ", ".join(f"'{name}'" for name in loss.queues) or "queues that nobody knows"
+    return "no message is lost" if loss.messages == 0 else f"{count} messages are lost, of {names}"
 
 
 def is_full(error: Exception) -> bool:

@@ -24,7 +24,7 @@ from warren.limits import (
     VHOST_RESTARTS_MAX,
     VHOST_WINDOW_MS,
 )
-from warren.management.managed import VhostView
+from warren.management.managed import Loss, VhostView
 from warren.management.staging.staging import Staging
 from warren.metadata.commands import INTERNAL_USER, Command, PutVhost, Reply
 from warren.metadata.machine import Metadata
@@ -103,6 +103,14 @@ class Tree:
         messages = self.storage.remove(name) if self.storage is not None else None
         self._beside(self._end(vhost, messages))
         self.dismiss(lambda _, where: where == name, f"vhost '{name}' is deleted")
+
+    def losses(self) -> list[Loss]:
+        """What was lost of messages with files."""
+        return [] if self.storage is None else self.storage.losses.all()
+
+    def acknowledge_losses(self, vhost: str | None) -> int:
+        """An operator knows of all of it, or of that of `vhost`; answers how many losses are new."""
+        return 0 if self.storage is None else self.storage.losses.acknowledge(vhost)
 
     async def open_storage(self, storage: Storage) -> None:
         """Have every virtual host keep its messages in `storage`; one that cannot does not live.

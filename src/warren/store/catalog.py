@@ -77,7 +77,9 @@ class Catalog:
         except OSError as error:
             if not is_damage(error):
                 raise
-            self.damage.append(SegmentError(name, 0, f"the catalog cannot be read: {error.strerror}", 0))
+            self.damage.append(
+                SegmentError(name, 0, f"the catalog cannot be read: {error.strerror}", messages=0)
+            )
             size = None
         if size is None:
             disk.perform([Delete(name), Create(name, 0), SyncDirectory()])

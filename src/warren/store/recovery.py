@@ -164,7 +164,7 @@ class _Reading:
                 if not is_damage(error):
                     raise
                 reason = f"the segment cannot be sealed: {error.strerror}"
-                self.damage.append(SegmentError(segment.name, segment.size, reason, 0))
+                self.damage.append(SegmentError(segment.name, segment.size, reason, messages=0))
             else:
                 segment.size += len(record)
                 segment.is_sealed = True
@@ -244,7 +244,9 @@ class _Reading:
             at = whole
         segment.size = at
         if entry is not None and at < known:
-            damage.append(SegmentError(segment.name, at, f"{known - at} octets are lost", None, entry.queues))
+            damage.append(
+                SegmentError(segment.name, at, f"{known - at} octets are lost", queues=entry.queues)
+            )
         if damage and entry is not None:
             found = segment.count - messages_between(octets, known, at, segment.seed)
             share(damage, max(entry.count - found, 0))
@@ -259,4 +261,4 @@ class _Reading:
         """So many messages are lost with the segment `number`, from octet `at` on."""
         entry = self._catalog.entries.get(number)
         queues = () if entry is None else entry.queues
-        self.damage.append(SegmentError(segment_name(number), at, reason, messages, queues))
+        self.damage.append(SegmentError(segment_name(number), at, reason, messages=messages, queues=queues))

@@ -105,13 +105,13 @@ def damaged_record(name: str, octets: bytes, at: int, behind: int) -> SegmentErr
     if at + HEAD_SIZE + uint32(octets, at) != behind:
         return SegmentError(name, at, reason)
     if octets[at + KIND_AT] != MESSAGE:
-        return SegmentError(name, at, reason, 0)
+        return SegmentError(name, at, reason, messages=0)
     if not _is_plausible(octets, at):
-        return SegmentError(name, at, reason, 1)
+        return SegmentError(name, at, reason, messages=1)
     first = first_reference(at)
     end = first + reference_count(octets, at) * REFERENCE_SIZE
     queues = {uint32(octets, place) for place in range(first, end, REFERENCE_SIZE)}
-    return SegmentError(name, at, reason, 1, tuple(sorted(queues)))
+    return SegmentError(name, at, reason, messages=1, queues=tuple(sorted(queues)))
 
 
 def share(damage: list[SegmentError], messages: int) -> None:

@@ -30,7 +30,13 @@ class SegmentError(Exception):
     """A file of the store cannot be used: which one, where, and why."""
 
     def __init__(
-        self, name: str, at: int, reason: str, messages: int | None = None, queues: tuple[int, ...] = ()
+        self,
+        name: str,
+        at: int,
+        reason: str,
+        *,
+        messages: int | None = None,
+        queues: tuple[int, ...] = (),
     ) -> None:
         super().__init__(f"{name}, octet {at}: {reason}")
         self.name = name

@@ -159,6 +159,20 @@ _CHECKS = (
         known_as="check_virtual_hosts",
     ),
     _check(
+        "losses",
+        "/health/checks/losses",
+        "Whether every loss of messages is acknowledged.",
+        "no messages were lost that nobody knows of",
+    ),
+    Change(
+        group="health",
+        name="acknowledge-losses",
+        text="Know of the messages that were lost: the check is good again until more are.",
+        method="POST",
+        path="/warren/losses/acknowledge",
+        says="losses: acknowledged",
+    ),
+    _check(
         "port",
         "/health/checks/port-listener/{port}",
         "Whether it listens on a port.",

@@ -1,5 +1,6 @@
 """Health checks, as RabbitMQ 3.10.8 answers them: 200 with "ok", or 503 with what is wrong."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Literal, NotRequired, Required, TypedDict
 
@@ -51,6 +52,7 @@ class FailedShape(TypedDict, total=False):
     connections: int
     protocols: list[str]
     expired: list[dict[str, str]]
+    losses: list[dict[str, str | int | list[str] | None]]
 
 
 class NodeHealthShape(TypedDict):
@@ -106,6 +108,15 @@ def virtual_hosts(request: web.Request, node: Managed) -> web.Response:
     down = _down(node)
     if down:
         return failed("Some virtual hosts are down", **{"virtual-hosts": down})
+    return reply({"status": "ok"})
+
+
+@_described
+def losses(request: web.Request, node: Managed) -> web.Response:
+    """Whether everything that was lost of messages is acknowledged."""
+    lost = [asdict(loss) for loss in node.losses() if not loss.acknowledged]
+    if lost:
+        return failed("Messages were lost, and nobody has acknowledged it", losses=lost)
     return reply({"status": "ok"})
 
 

@@ -179,9 +179,12 @@ def attempts(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
 
 def vhosts(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     """How virtual hosts are."""
+    losses = [loss for loss in scrape.node.losses() if not loss.acknowledged]
     for vhost in scrape.node.vhosts():
         if wanted is None or vhost.name in wanted:
-            yield labels(vhost=vhost.name), (vhost.is_running, vhost.is_full, len(vhost.damage))
+            messages = [loss.messages or 0 for loss in losses if loss.vhost == vhost.name]
+            values = (vhost.is_running, vhost.is_full, len(vhost.damage), len(messages), sum(messages))
+            yield labels(vhost=vhost.name), values
 
 
 def received(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:

@@ -392,6 +392,8 @@ UNPREFIXED = (
             Family("warren_vhost_running", GAUGE, "Whether clients can work in the virtual host"),
             Family("warren_vhost_disk_full", GAUGE, "Whether confirms wait for room on the disk"),
             Family("warren_vhost_damaged_records", GAUGE, "Places that could not be read at its start"),
+            Family("warren_vhost_losses", GAUGE, "Losses of messages that nobody has acknowledged"),
+            Family("warren_vhost_lost_messages", GAUGE, "Messages that are lost by these, at most"),
         ),
         rows.vhosts,
     ),

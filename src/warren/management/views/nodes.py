@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, TypedDict
 
 from warren.flow.alarms import Resource
@@ -71,6 +72,7 @@ class _Fields(TypedDict):
     exchange_types: list[Table]
     fd_total: int
     log_files: list[str]
+    losses: list[Table]
     mem_alarm: bool
     mem_calculation_strategy: str
     mem_limit: int
@@ -156,6 +158,7 @@ def node_facts(node: Managed, asked: Asked) -> Facts:
         "type": "disc" if node.data_directory else "ram",
         "running": True,
         "cluster_links": [],
+        "losses": [asdict(loss) for loss in node.losses() if not loss.acknowledged],
         "metrics_gc_queue_length": dict.fromkeys(_GARBAGE_QUEUES, 0),
     }
     items, messages, octets = totals_of(node.quarantine.items())

@@ -437,7 +437,7 @@ class StreamLog:
                 (found.head.first, found.place) if is_it else (found.head.end, found.place + found.size)
             )
         text = f"the messages from offset {first} to {end - 1} are damaged"
-        return SegmentError(segment.name, place, text, end - first, (self.number,))
+        return SegmentError(segment.name, place, text, messages=end - first, queues=(self.number,))
 
     def _behind_damage(self, offset: int) -> int:
         """The first offset behind the damaged chunk that `offset` was in."""

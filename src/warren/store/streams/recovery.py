@@ -136,12 +136,12 @@ class _Opening:
             return
         if self.segments and segment.first != self.segments[-1].end:
             before = self.segments[-1]
-            self._lose(stream_of(name)[0], before.end, segment.first, before.name, before.size)
+            self._lose(before.end, segment.first, before.name, before.size)
         index_size = self._sizes.get(segment.index_name, 0)
         if index_size and segment.take_index(self._disk.read(segment.index_name, 0, index_size)):
             segment.is_sealed = True
             if size < segment.size:
-                self._lose(stream_of(name)[0], self._end_within(segment, size), segment.end, name, size)
+                self._lose(self._end_within(segment, size), segment.end, name, size)
         else:
             self._scan(segment, size, is_last=is_last)
             if not is_last and not segment.is_sealed:
@@ -155,19 +155,21 @@ class _Opening:
         first = self.segments[0].first if self.segments else known.end
         if known.begin < first:
             name = segment_name(number, known.begin)
-            self._lose(number, known.begin, first, name, 0)
+            self._lose(known.begin, first, name, 0)
         if self.segments and self.segments[-1].end < known.end:
             last = self.segments[-1]
             # What is left of it is looked at by whoever repairs it, and not written over.
             last.is_sealed = True
-            self._lose(number, last.end, known.end, last.name, last.size)
+            self._lose(last.end, known.end, last.name, last.size)
         self.next = max(self.next, known.end)
 
-    def _lose(self, number: int, first: int, end: int, name: str, place: int) -> None:
-        """The messages of the stream `number` from offset `first` to `end` are lost, at `place` of `name`."""
+    def _lose(self, first: int, end: int, name: str, place: int) -> None:
+        """The messages from offset `first` to `end` are lost, at `place` of the file `name`."""
         self.is_complete = False
         text = f"the messages from offset {first} to {end - 1} are lost"
-        self._damage.append(SegmentError(name, place, text, end - first, (number,)))
+        self._damage.append(
+            SegmentError(name, place, text, messages=end - first, queues=(stream_of(name)[0],))
+        )
 
     def _end_within(self, segment: StreamSegment, size: int) -> int:
         """The offset behind the last message of `segment` that is within the first `size` octets."""
@@ -224,15 +226,13 @@ class _Opening:
             if chunk.place != segment.size or chunk.head.first != segment.end:
                 if number > synced and chunk.head.first > self._known.end:
                     break
-                number_of_it, _ = stream_of(segment.name)
-                self._lose(number_of_it, segment.end, chunk.head.first, segment.name, segment.size)
+                self._lose(segment.end, chunk.head.first, segment.name, segment.size)
                 segment.is_sealed = True
             if number >= synced and not self._is_whole(segment, chunk):
                 if chunk.head.end > self._known.end:
                     break
                 # It was synced, and is damaged; its place is kept, and nothing is written behind it.
-                number_of_it, _ = stream_of(segment.name)
-                self._lose(number_of_it, chunk.head.first, chunk.head.end, segment.name, chunk.place)
+                self._lose(chunk.head.first, chunk.head.end, segment.name, chunk.place)
                 segment.is_sealed = True
             segment.note(chunk.head, chunk.place, chunk.size)
             good.append(chunk)

@@ -1,0 +1,47 @@
+"""What was lost of messages, and that an operator knows of it."""
+
+from dataclasses import asdict
+from typing import Annotated, TypedDict
+
+from aiohttp import web
+
+from warren.management.describing import described, meant
+from warren.management.managed import Managed
+from warren.management.replies import reply
+
+
+class LossShape(TypedDict):
+    """Messages that were on the disk, and cannot be read any more."""
+
+    vhost: str
+    file: str
+    offset: int
+    reason: str
+    messages: int | None
+    queues: list[str]
+    acknowledged: bool
+
+
+class LossesQuery(TypedDict, total=False):
+    """Which losses are meant."""
+
+    vhost: Annotated[str, meant("Of this virtual host alone")]
+
+
+class AcknowledgedShape(TypedDict):
+    """How many losses nobody had acknowledged before."""
+
+    acknowledged: int
+
+
+@described(query=LossesQuery, gives=list[LossShape])
+def losses(request: web.Request, node: Managed) -> web.Response:
+    """Every loss that is remembered, acknowledged or not."""
+    vhost = request.query.get("vhost")
+    return reply([asdict(loss) for loss in node.losses() if vhost in (None, loss.vhost)])
+
+
+@described(query=LossesQuery, gives=AcknowledgedShape)
+def acknowledge(request: web.Request, node: Managed) -> web.Response:
+    """Know of all losses up to now: the health check is good again until there is another."""
+    return reply({"acknowledged": node.acknowledge_losses(request.query.get("vhost"))})
