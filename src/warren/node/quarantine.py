@@ -27,7 +27,7 @@ from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, digits_of, name_
 from warren.runtime.folder import make_folder
 from warren.runtime.reading_disk import ReadingDisk
 from warren.store.found import Found
-from warren.store.streams.segment import stream_of
+from warren.store.streams.segment import INDEX_SUFFIX, SUFFIX, stream_of
 from warren.store.survey import Held, held_of, survey_store, survey_streams, total_of
 
 logger = logging.getLogger("warren.quarantine")
@@ -260,6 +260,9 @@ def _by_stream(path: Path) -> dict[int, list[Path]]:
     """The files in `path` by the number of their stream."""
     found: dict[int, list[Path]] = {}
     for file in sorted(path.iterdir()) if path.exists() else ():
+        if file.suffix not in (SUFFIX, INDEX_SUFFIX):
+            # The catalog is of all of them.
+            continue
         with suppress(ValueError):
             found.setdefault(stream_of(file.name.partition(".")[0])[0], []).append(file)
     return found
