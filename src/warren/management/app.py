@@ -41,9 +41,9 @@ _POLICY = "content-security-policy"
 _ENCODING_SHOWN = 40
 _AS_IT_IS = ("", "identity")
 _METRICS: dict[str, Endpoint] = {
-    "/metrics": metrics,
-    "/metrics/per-object": per_object,
-    "/metrics/detailed": detailed,
+    "": metrics,
+    "/per-object": per_object,
+    "/detailed": detailed,
 }
 
 
@@ -53,6 +53,10 @@ class Answering:
 
     hsts: str = ""
     csp: str = ""
+    # Sites whose pages may ask; `*` is every one.
+    origins: frozenset[str] = frozenset()
+    origins_max_age: int | None = None
+    metrics_path: str = "/metrics"
 
 
 ANSWERING: web.AppKey[Answering] = web.AppKey("answering", Answering)
@@ -65,8 +69,7 @@ class HttpServer:
         """`protocol` is http or http/prometheus, and with TLS https or https/prometheus."""
         self._node = node
         self._protocol = protocol
-        app = _app(node, protocol)
-        app[ANSWERING] = answering
+        app = _app(node, protocol, answering)
         allow_live(app, self._ask)
         self._runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_SHUTDOWN_S)
         self._connections = HttpConnections(settings, self._made)
@@ -97,14 +100,15 @@ class HttpServer:
         return HttpProtocol(self._runner.server, asyncio.get_running_loop(), patience)
 
 
-def _app(node: Managed, protocol: str) -> web.Application:
+def _app(node: Managed, protocol: str, answering: Answering) -> web.Application:
     app = web.Application(middlewares=[_errors], client_max_size=HTTP_BODY_SIZE_MAX)
+    app[ANSWERING] = answering
     app[BODIES] = Bodies()
     app.on_response_prepare.append(_sign)
     if protocol.endswith("/prometheus"):
         app[SCRAPES] = Scrapes()
         for path, endpoint in _METRICS.items():
-            app.router.add_get(path, _metrics(node, endpoint))
+            app.router.add_get(answering.metrics_path + path, _metrics(node, endpoint))
         return app
     for route in ROUTES:
         responder = _responder(node, route)
@@ -159,8 +163,26 @@ async def _sign(request: web.Request, response: web.StreamResponse) -> None:
     # RFC 6797 §7.2: not in the clear.
     if answering.hsts and request.secure:
         response.headers["strict-transport-security"] = answering.hsts
+    origin = request.headers.get("origin", "")
+    if origin and not answering.origins.isdisjoint((origin, "*")):
+        _share(request, response, origin)
     if answering.csp and _POLICY in response.headers:
         response.headers[_POLICY] = answering.csp
+
+
+def _share(request: web.Request, response: web.StreamResponse, origin: str) -> None:
+    """Have a browser hand the answer to a page of `origin`, with RabbitMQ's headers."""
+    response.headers["access-control-allow-origin"] = origin
+    response.headers["access-control-allow-credentials"] = "true"
+    if request.method != "OPTIONS":
+        return
+    max_age = request.app[ANSWERING].origins_max_age
+    if max_age is not None:
+        response.headers["access-control-max-age"] = str(max_age)
+    wanted = request.headers.get("access-control-request-headers")
+    if wanted is not None:
+        response.headers["access-control-allow-headers"] = wanted
+    response.headers["access-control-allow-methods"] = response.headers.get("allow", "")
 
 
 @web.middleware

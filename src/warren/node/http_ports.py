@@ -51,7 +51,11 @@ class HttpPorts:
     async def start(self, node: Managed, connections_max: int) -> None:
         """Listen on each, for so many connections."""
         answering = Answering(
-            hsts=self._config.get(settings.HSTS_POLICY), csp=self._config.get(settings.CSP_POLICY)
+            hsts=self._config.get(settings.HSTS_POLICY),
+            csp=self._config.get(settings.CSP_POLICY),
+            origins=frozenset(self._config.family(settings.CORS_ORIGINS).values()),
+            origins_max_age=self._config.get(settings.CORS_MAX_AGE),
+            metrics_path="/" + self._config.get(settings.PROMETHEUS_PATH).strip("/"),
         )
         for port in self._ports:
             about = PortSettings(

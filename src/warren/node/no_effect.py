@@ -87,7 +87,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "stream",
     ),
     "metrics of objects are at their own path": (
-        "prometheus.path", "prometheus.return_per_object_metrics",
+        "prometheus.return_per_object_metrics",
         "prometheus.filter_aggregated_queue_metrics_pattern",
     ),
     "requests are in the log of the node": (
@@ -103,7 +103,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "auth_ldap.log", "log.federation", "log.mirroring", "log.queue", "log.ra", "log.upgrade",
     ),
     "it is not there yet": (
-        "motd_file", "product", "management.cors", "management.path_prefix", "credential_validator",
+        "motd_file", "product", "management.path_prefix", "credential_validator",
         "auth_cache", "auth_oauth2",
     ),
 }  # fmt: skip

@@ -234,6 +234,17 @@ CSP_POLICY = Setting(
     "management.csp.policy", "", text, "the header content-security-policy, in place of those of Warren"
 )
 
+CORS_ORIGINS: Family[str] = Family(
+    "management.cors.allow_origins", {}, text, "pages of which sites may ask the HTTP API; `*` for all"
+)
+CORS_MAX_AGE: Setting[int | None] = Setting(
+    "management.cors.max_age",
+    1_800,
+    unless(("none",), integer(0)),
+    "seconds for which browsers remember it",
+)
+PROMETHEUS_PATH = Setting("prometheus.path", "/metrics", text, "where metrics are on their port")
+
 
 @dataclass(frozen=True, slots=True)
 class TlsKeys:

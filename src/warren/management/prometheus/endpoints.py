@@ -155,9 +155,20 @@ def _plain(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
+def _takes_gzip(accepted: str) -> bool:
+    """Whether a client that accepts these encodings takes gzip (RFC 9110 §12.5.3)."""
+    for written in accepted.lower().split(","):
+        name, _, weight = written.replace(" ", "").partition(";q=")
+        if name in ("gzip", "x-gzip"):
+            return not weight or weight.strip("0.") != ""
+    return False
+
+
 async def _written(request: web.Request, registry: str, texts: AsyncIterator[str]) -> web.StreamResponse:
     start = perf_counter()
     response = web.StreamResponse(headers={"content-type": CONTENT_TYPE})
+    if _takes_gzip(request.headers.get("accept-encoding", "")):
+        response.enable_compression(web.ContentCoding.gzip)
     await response.prepare(request)
     scrapes = request.app[SCRAPES]
     pending: list[str] = []
