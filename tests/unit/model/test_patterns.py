@@ -73,7 +73,7 @@ def test_a_hostile_pattern_has_so_much_of_the_processor_and_no_more(pattern: str
     a_try = limits.PATTERN_FREE_S + limits.PATTERN_MATCH_S
     bound = 1_000 * limits.PATTERN_FREE_S + limits.PATTERN_SLOW_MAX * a_try
     # Looking at the clock takes time, too, and the interpreter between the matches.
-    assert time.thread_time() - before < 5 * bound
+    assert time.thread_time() - before < 20 * bound
 
 
 def test_a_pattern_without_second_tries_is_suspended_and_named_once() -> None:
