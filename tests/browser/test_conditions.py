@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import expect
-from tests.browser.browsing import Visit, api
+from tests.browser.browsing import Visit, api, visit
 from tests.integration.process import Broker, broker
 
 
@@ -18,15 +18,23 @@ def in_memory() -> Iterator[Broker]:
 def test_who_is_in_memory_says_so_and_an_alarm_is_named_on_every_page(
     in_memory: Broker, chromium: Chromium
 ) -> None:
-    page = chromium.new_page()
-    visit = Visit(in_memory, page)
-    visit.sign_in()
+    with visit(in_memory, chromium) as tab:
+        looked_at(in_memory, tab)
+
+
+def looked_at(in_memory: Broker, tab: Visit) -> None:
+    page = tab.page
     for where in ("", "queues"):
-        visit.open(where)
+        tab.open(where)
         expect(page.get_by_role("status").filter(has_text="keeps everything in memory")).to_be_visible()
-    api(in_memory, "PUT /warren/limits/memory", {"limit": "1"})
-    expect(page.get_by_role("alert").filter(has_text="Alarm: memory of node warren@")).to_be_visible()
-    page.close()
+    api(in_memory, "PUT /warren/limits/memory", {"absolute": 1})
+    expect(page.get_by_role("alert").filter(has_text="Alarm: memory of node")).to_be_visible(timeout=20_000)
+
+
+@pytest.fixture
+def tab(node: Broker, chromium: Chromium) -> Iterator[Visit]:
+    with visit(node, chromium) as tab:
+        yield tab
 
 
 def test_what_is_no_pattern_is_told_and_leaves_the_list(node: Broker, tab: Visit) -> None:
@@ -40,7 +48,6 @@ def test_what_is_no_pattern_is_told_and_leaves_the_list(node: Broker, tab: Visit
     expect(page.get_by_role("link", name="stays")).to_be_visible()
     page.get_by_role("navigation", name="Pages of the broker").get_by_role("link", name="Queues").click()
     expect(page.get_by_label("Filter Queues by name")).to_have_value("")
-    tab.complaints.clear()
     page.get_by_role("link", name="stays").click()
     page.get_by_role("button", name="Delete", exact=True).click()
     dialog = page.get_by_role("dialog")
