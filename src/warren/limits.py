@@ -494,18 +494,10 @@ JOURNAL_DOUBTED_AHEAD = 1 << 20
 JOURNAL_RETRY_MS = 1_000
 
 # --- management ---------------------------------------------------------------------------------
-# Definitions are the largest thing sent to the HTTP API: as RabbitMQ 4.3.
-HTTP_BODY_SIZE_MAX = 10_000_000
-# Entries of a page, as in RabbitMQ.
-PAGE_SIZE_MAX = 500
-# Records of a list that are looked at, sorted or written in one turn: a millisecond, mostly of views.
-LISTED_PER_TURN = 24
 # Records of which only a column is looked at, or names that are held against a text: half a millisecond.
 NAMES_PER_TURN = 1_024
 # Arguments of bindings whose keys are remembered: one takes some 50 µs, and listings sort by them.
 BINDING_KEYS_REMEMBERED = 4_096
-# Records of which some columns are written in one turn: half a millisecond.
-SHOWN_PER_TURN = 256
 # Keys of a list that are held against two others in one turn, to find what a page shows: half a millisecond.
 RANKED_PER_TURN = 8_192
 # Names that are held against a pattern in one turn: 100 µs mostly, and for the worst pattern that is searched
@@ -513,20 +505,8 @@ RANKED_PER_TURN = 8_192
 PATTERNS_PER_TURN = 128
 # What a pattern may take for one name beside PATTERN_TIME_S for all of them: more than any harmless one does.
 PATTERN_NAME_S = 0.00002
-# Objects of which metrics are made in one turn, a line of each or a sum over all families: a quarter of a ms.
-EXPOSED_PER_TURN = 512
-# Objects whose labels are written in one turn, which takes longer than a number.
-DESCRIBED_PER_TURN = 128
 # Exchanges, queues or bindings of a document that are under way together: the journal writes them as one.
 IMPORTED_AT_ONCE = 32
-# Exchanges in a picture of a virtual host in which nothing stands in the middle.
-PICTURED_EXCHANGES_MAX = 12
-# What is drawn on one side of one thing: more are counted, as nobody tells them apart.
-PICTURED_AROUND_MAX = 12
-# And behind each exchange where all of them are drawn.
-PICTURED_EACH_MAX = 6
-# And consumers of one queue: each is a line that crosses others.
-PICTURED_CONSUMERS_MAX = 3
 # Entries that are held against a document in one turn, when an import is planned: some 300 µs.
 PLANNED_PER_TURN = 32
 # And those that are let go of in one turn, when the plan has been told: some 300 µs.
@@ -535,32 +515,10 @@ LET_GO_PER_TURN = 512
 PLANNED_SHOWN_MAX = 1_000
 # Things of a document that this broker cannot have, named in one answer: enough to mend the document at once.
 DEFINITIONS_NAMED_MAX = 100
-# Octets of messages that are got with one request; the answer, which is longer, is made in memory.
-HTTP_GOT_SIZE_MAX = 33_554_432
-# Messages of one answer when somebody looks into a queue; some kilobytes of JSON each.
-PEEKED_MAX = 1_000
-# Messages that are looked at for one answer, if few of them fit: half a second of reading from the disk.
-PEEKED_PER_REQUEST_MAX = 20_000
-# Deliveries that are named in one request to take them back.
-RETURNED_PER_REQUEST_MAX = 1_000
 # Conditions that a message is held against, and octets of its body that are read as text or JSON for it.
 CONDITIONS_MAX = 20
 # A longer body is found by what its beginning says; as JSON, which it is no more then, by nothing.
 MATCHED_BODY_SIZE_MAX = 262_144
-# How long a message published over HTTP may wait for its disk before the client is told that it does.
-HTTP_SAFE_S_MAX = 30
-# People signed in to the web interface at once: who was away longest is signed out for one more.
-SESSIONS_MAX = 10_000
-# How long nobody may use a session before it ends: as RabbitMQ's management.login_session_timeout.
-SESSION_IDLE_MS = 28_800_000
-# And when it ends although it is used: people sign in once a day.
-SESSION_MS_MAX = 86_400_000
-# And when that of somebody ends whom a directory knows, where they may be deleted without our knowing.
-SESSION_VISITOR_MS_MAX = 3_600_000
-# Streams of answers that are followed at once: each answer is asked for every 5 s.
-LIVE_STREAMS_MAX = 1_000
-# Answers that one stream follows: a page of the web interface looks at some four.
-LIVE_PATHS_MAX = 16
 # What is counted is sampled so often: RabbitMQ's collect_statistics_interval.
 SAMPLE_INTERVAL_MS = 5_000
 # And samples are kept for so long: RabbitMQ's sample_retention_policies, "basic".

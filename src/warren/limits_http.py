@@ -41,3 +41,45 @@ HTTP_REST_S = 5.0
 # Characters of a reason that is said in plain words: a longer one is said as it is. Each begin of a term may
 # be read to the end in vain.
 REASON_LENGTH_MAX = 4_096
+# Definitions are the largest thing sent to the HTTP API: as RabbitMQ 4.3.
+HTTP_BODY_SIZE_MAX = 10_000_000
+# Entries of a page, as in RabbitMQ.
+PAGE_SIZE_MAX = 500
+# Records of a list that are looked at, sorted or written in one turn: a millisecond, mostly of views.
+LISTED_PER_TURN = 24
+# Records of which some columns are written in one turn: half a millisecond.
+SHOWN_PER_TURN = 256
+# Objects of which metrics are made in one turn, a line of each or a sum over all families: a quarter of a ms.
+EXPOSED_PER_TURN = 512
+# Objects whose labels are written in one turn, which takes longer than a number.
+DESCRIBED_PER_TURN = 128
+# Exchanges in a picture of a virtual host in which nothing stands in the middle.
+PICTURED_EXCHANGES_MAX = 12
+# What is drawn on one side of one thing: more are counted, as nobody tells them apart.
+PICTURED_AROUND_MAX = 12
+# And behind each exchange where all of them are drawn.
+PICTURED_EACH_MAX = 6
+# And consumers of one queue: each is a line that crosses others.
+PICTURED_CONSUMERS_MAX = 3
+# Octets of messages that are got with one request; the answer, which is longer, is made in memory.
+HTTP_GOT_SIZE_MAX = 33_554_432
+# Messages of one answer when somebody looks into a queue; some kilobytes of JSON each.
+PEEKED_MAX = 1_000
+# Messages that are looked at for one answer, if few of them fit: half a second of reading from the disk.
+PEEKED_PER_REQUEST_MAX = 20_000
+# Deliveries that are named in one request to take them back.
+RETURNED_PER_REQUEST_MAX = 1_000
+# How long a message published over HTTP may wait for its disk before the client is told that it does.
+HTTP_SAFE_S_MAX = 30
+# People signed in to the web interface at once: who was away longest is signed out for one more.
+SESSIONS_MAX = 10_000
+# How long nobody may use a session before it ends: as RabbitMQ's management.login_session_timeout.
+SESSION_IDLE_MS = 28_800_000
+# And when it ends although it is used: people sign in once a day.
+SESSION_MS_MAX = 86_400_000
+# And when that of somebody ends whom a directory knows, where they may be deleted without our knowing.
+SESSION_VISITOR_MS_MAX = 3_600_000
+# Streams of answers that are followed at once: each answer is asked for every 5 s.
+LIVE_STREAMS_MAX = 1_000
+# Answers that one stream follows: a page of the web interface looks at some four.
+LIVE_PATHS_MAX = 16

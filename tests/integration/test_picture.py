@@ -8,7 +8,11 @@ from tests.integration.api import Client
 from tests.integration.own_vhost import channel_in_vhost
 from tests.integration.process import Broker
 
-from warren.limits import PICTURED_AROUND_MAX, PICTURED_CONSUMERS_MAX, PICTURED_EACH_MAX
+from warren.limits_http import (
+    PICTURED_AROUND_MAX,
+    PICTURED_CONSUMERS_MAX,
+    PICTURED_EACH_MAX,
+)
 
 MANY = 500
 

@@ -10,7 +10,9 @@ from inspect import isawaitable
 from aiohttp import web
 
 from warren.errors import AmqpError
-from warren.limits import HTTP_BODY_SIZE_MAX
+from warren.limits_http import (
+    HTTP_BODY_SIZE_MAX,
+)
 from warren.management.api.documents import allow_document
 from warren.management.api.live import GETS, allow_live
 from warren.management.auth import admit

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import msgspec
 from aiohttp import web
 
-from warren.limits import HTTP_BODY_SIZE_MAX
 from warren.limits_http import (
     HTTP_BODIES_SIZE_MAX,
+    HTTP_BODY_SIZE_MAX,
     HTTP_LOGIN_SIZE_MAX,
     HTTP_STALLED_S,
     HTTP_STALLED_SIZE_MIN,

@@ -13,11 +13,11 @@ from typing import TypeAlias
 from aiohttp import web
 from yarl import URL
 
-from warren.limits import LIVE_STREAMS_MAX
 from warren.limits_http import (
     LIVE_ASKED_AT_ONCE_MAX,
     LIVE_EVENT_SIZE_MAX,
     LIVE_SIZE_MAX,
+    LIVE_STREAMS_MAX,
     LIVE_USER_SIZE_MAX,
     LIVE_USER_STREAMS_MAX,
 )

@@ -18,7 +18,14 @@ from typing import Any, Generic, TypeVar
 
 from aiohttp import web
 
-from warren.limits import LISTED_PER_TURN, NAMES_PER_TURN, PAGE_SIZE_MAX, SHOWN_PER_TURN
+from warren.limits import (
+    NAMES_PER_TURN,
+)
+from warren.limits_http import (
+    LISTED_PER_TURN,
+    PAGE_SIZE_MAX,
+    SHOWN_PER_TURN,
+)
 from warren.management.names import NameFilter, PatternError, name_filter
 from warren.management.ranking import ranked
 from warren.management.replies import bad_request, encoded, reply, reply_in_parts

@@ -13,7 +13,12 @@ from hashlib import blake2b
 from aiohttp import web
 
 from warren.access.grants import Bearer, Visitor, is_ended
-from warren.limits import SESSION_IDLE_MS, SESSION_MS_MAX, SESSION_VISITOR_MS_MAX, SESSIONS_MAX
+from warren.limits_http import (
+    SESSION_IDLE_MS,
+    SESSION_MS_MAX,
+    SESSION_VISITOR_MS_MAX,
+    SESSIONS_MAX,
+)
 from warren.metadata.users import User
 
 COOKIE = "warren_session"

@@ -8,7 +8,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from warren.limits import LISTED_PER_TURN
+from warren.limits_http import (
+    LISTED_PER_TURN,
+)
 from warren.management.listing import Facts, Listing, reply_list, reply_one, selected, sort_value
 from warren.management.replies import Refused
 

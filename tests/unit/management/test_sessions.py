@@ -9,7 +9,12 @@ from aiohttp.test_utils import make_mocked_request
 from warren.access.directory import DirectoryGrants, DirectoryRules, DirectoryUser, Person
 from warren.access.grants import bearer
 from warren.access.scopes import Scopes
-from warren.limits import SESSION_IDLE_MS, SESSION_MS_MAX, SESSION_VISITOR_MS_MAX, SESSIONS_MAX
+from warren.limits_http import (
+    SESSION_IDLE_MS,
+    SESSION_MS_MAX,
+    SESSION_VISITOR_MS_MAX,
+    SESSIONS_MAX,
+)
 from warren.management.sessions import COOKIE, MARK, Sessions
 from warren.metadata.machine import Metadata
 from warren.metadata.users import User

@@ -19,7 +19,12 @@ from warren.cli.operator.failures import (
     TooLong,
 )
 from warren.cli.operator.target import Target
-from warren.limits import CLI_ANSWER_SIZE_MAX, PAGE_SIZE_MAX
+from warren.limits import (
+    CLI_ANSWER_SIZE_MAX,
+)
+from warren.limits_http import (
+    PAGE_SIZE_MAX,
+)
 
 Row = dict[str, Any]
 Query = Mapping[str, object] | Sequence[tuple[str, object]]

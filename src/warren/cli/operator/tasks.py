@@ -16,7 +16,10 @@ from warren.cli.operator.command import Command, Run, Task, vhost_option
 from warren.cli.operator.failures import NOT_AUTHORISED, USAGE, Absent, Failure
 from warren.cli.operator.session import Arguments, Session
 from warren.cli.operator.taking import EXCHANGE, QUEUE, USER, VHOST, flag, named, option, pairs_of
-from warren.limits import HTTP_BODY_SIZE_MAX, PEEKED_MAX
+from warren.limits_http import (
+    HTTP_BODY_SIZE_MAX,
+    PEEKED_MAX,
+)
 
 _GOT = ("exchange", "routing_key", "redelivered", "message_count", "payload")
 _PEEKED = ("place", "exchange", "routing_key", "attempts", "age_ms", "payload_bytes", "payload")

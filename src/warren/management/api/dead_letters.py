@@ -11,6 +11,8 @@ from warren.limits import (
     DEAD_LETTERS_EXAMINED_MAX,
     DEAD_LETTERS_PER_QUEUE_MAX,
     LOOKED_AT_PER_TURN,
+)
+from warren.limits_http import (
     PEEKED_PER_REQUEST_MAX,
 )
 from warren.management.api.messages import readable_queue

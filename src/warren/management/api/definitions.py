@@ -11,7 +11,10 @@ from typing import Any
 
 from aiohttp import BodyPartReader, web
 
-from warren.limits import HTTP_BODY_SIZE_MAX, LISTED_PER_TURN
+from warren.limits_http import (
+    HTTP_BODY_SIZE_MAX,
+    LISTED_PER_TURN,
+)
 from warren.management.bodies import decode, read_octets
 from warren.management.describing import described
 from warren.management.managed import Managed

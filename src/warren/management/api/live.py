@@ -15,8 +15,10 @@ from typing import TypedDict
 from aiohttp import web
 from yarl import URL
 
-from warren.limits import LIVE_PATHS_MAX
-from warren.limits_http import LIVE_SOCKET_SIZE
+from warren.limits_http import (
+    LIVE_PATHS_MAX,
+    LIVE_SOCKET_SIZE,
+)
 from warren.management.auth import authenticate, user_of
 from warren.management.describing import JSON, Description, described_as, description_of
 from warren.management.following import Ask, Following, asking, event_of

@@ -9,7 +9,14 @@ from typing import Any, Literal, NotRequired, TypedDict
 from aiohttp import web
 
 from warren.errors import AccessRefused, AmqpError, NotFound
-from warren.limits import HTTP_GOT_SIZE_MAX, HTTP_SAFE_S_MAX, LISTED_PER_TURN, NAME_SIZE_MAX
+from warren.limits import (
+    NAME_SIZE_MAX,
+)
+from warren.limits_http import (
+    HTTP_GOT_SIZE_MAX,
+    HTTP_SAFE_S_MAX,
+    LISTED_PER_TURN,
+)
 from warren.management.asking import Asking, asking, name_of
 from warren.management.bodies import Fields, read_fields
 from warren.management.describing import Table, described

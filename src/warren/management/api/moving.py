@@ -12,8 +12,10 @@ from warren.limits import (
     LOOKED_AT_PER_TURN,
     MESSAGES_CHOSEN_MAX,
     NAME_SIZE_MAX,
-    PEEKED_PER_REQUEST_MAX,
     PREVIEWED_MAX,
+)
+from warren.limits_http import (
+    PEEKED_PER_REQUEST_MAX,
 )
 from warren.management.api.jobs import check_free, live_domain
 from warren.management.api.messages import emptied_queue, payload_of, properties_of

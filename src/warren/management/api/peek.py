@@ -7,7 +7,12 @@ from typing import Annotated, Any, Literal, Required, TypedDict
 
 from aiohttp import web
 
-from warren.limits import HTTP_GOT_SIZE_MAX, LISTED_PER_TURN, PEEKED_MAX, PEEKED_PER_REQUEST_MAX
+from warren.limits_http import (
+    HTTP_GOT_SIZE_MAX,
+    LISTED_PER_TURN,
+    PEEKED_MAX,
+    PEEKED_PER_REQUEST_MAX,
+)
 from warren.management.api.messages import encoded_body, readable_queue, shown_properties
 from warren.management.asking import asking
 from warren.management.describing import Table, described, meant

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NotRequired, TypeAlias, TypedDict
 
 from aiohttp import web
 
-from warren.limits import (
+from warren.limits_http import (
     LISTED_PER_TURN,
     PICTURED_AROUND_MAX,
     PICTURED_CONSUMERS_MAX,

@@ -11,7 +11,13 @@ from aiohttp import web
 
 from warren.access.passwords import is_affordable, is_password
 from warren.errors import AmqpError
-from warren.limits import DEFINITIONS_NAMED_MAX, LISTED_PER_TURN, PLANNED_SHOWN_MAX
+from warren.limits import (
+    DEFINITIONS_NAMED_MAX,
+    PLANNED_SHOWN_MAX,
+)
+from warren.limits_http import (
+    LISTED_PER_TURN,
+)
 from warren.management.api.definitions import parsed
 from warren.management.auth import user_of
 from warren.management.bodies import read_octets

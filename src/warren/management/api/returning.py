@@ -6,7 +6,13 @@ from typing import Annotated, Any, TypeAlias, TypedDict
 
 from aiohttp import web
 
-from warren.limits import EXPIRY_MS_MAX, LISTED_PER_TURN, RETURNED_PER_REQUEST_MAX
+from warren.limits import (
+    EXPIRY_MS_MAX,
+)
+from warren.limits_http import (
+    LISTED_PER_TURN,
+    RETURNED_PER_REQUEST_MAX,
+)
 from warren.management.api.peek import channels_of
 from warren.management.asking import asking
 from warren.management.bodies import Fields, read_fields

@@ -15,7 +15,10 @@ from typing import Any
 
 from aiohttp import web
 
-from warren.limits import DESCRIBED_PER_TURN, EXPOSED_PER_TURN
+from warren.limits_http import (
+    DESCRIBED_PER_TURN,
+    EXPOSED_PER_TURN,
+)
 from warren.management.managed import Managed
 from warren.management.prometheus.exposition import CONTENT_TYPE, Scrapes, head, line
 from warren.management.prometheus.objects import Wanted
