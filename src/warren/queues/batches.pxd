@@ -27,9 +27,9 @@ cdef class MessageColumns:
 
     @cython.locals(count=Py_ssize_t)
     cpdef add(self, int64_t place, Message message, bint is_redelivered)
-    @cython.locals(octets=int64_t, place=Py_ssize_t, delivery=Delivery)
+    @cython.locals(octets=int64_t, count=Py_ssize_t, delivery=Delivery)
     cpdef Py_ssize_t add_deliveries(
-        self, ClassicQueue queue, list deliveries, Py_ssize_t first, Py_ssize_t end, int64_t octets_max
+        self, ClassicQueue queue, list deliveries, int64_t first, int64_t octets_max
     ) except -1
     cdef _number_shape(self, Message message)
 

@@ -104,24 +104,23 @@ class MessageColumns:
         self.count = count + 1
 
     def add_deliveries(
-        self, queue: ClassicQueue, deliveries: list[Delivery | None], first: int, end: int, octets_max: int
+        self, queue: ClassicQueue, deliveries: list[Delivery | None], first: int, octets_max: int
     ) -> int:
-        """Add those of `deliveries` from place `first` to before `end` that are there.
+        """Add those of `deliveries`, the first of which is at place `first`, that are there.
 
         Ends before a body that would make it more than `octets_max` octets, unless it is the first; answers
-        the place behind the last that was looked at. ConnectionForced if one cannot be read from the disk.
+        how many were looked at. ConnectionForced if one cannot be read from the disk.
         """
-        octets = 0
-        place = first
-        while place < end:
-            delivery: Delivery | None = deliveries[place]
+        octets = count = 0
+        for each in deliveries:
+            delivery: Delivery | None = each
             if delivery is not None:
                 octets += delivery.octets
-                if place > first and octets > octets_max:
+                if count and octets > octets_max:
                     break
-                self.add(place, queue.whole(delivery), delivery.attempts > 0)
-            place += 1
-        return place
+                self.add(first + count, queue.whole(delivery), delivery.attempts > 0)
+            count += 1
+        return count
 
     def _number_shape(self, message: Message) -> None:
         """Have the number of the shape of `message` for it, and for those like it that follow."""

@@ -10,7 +10,7 @@ those of one that was settled are acknowledged again, as far as they are there.
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warren.errors import InternalError, NotFound, ResourceError
 from warren.limits import (
@@ -147,9 +147,10 @@ class Leasing:
             raise ResourceError(
                 f"vhost '{self._vhost.name}' has {LEASED_MESSAGES_MAX} messages on lease already"
             )
-        granting = self._granting[key] = _Granting(min(wish.messages, room))
+        wish = replace(wish, messages=min(wish.messages, room))
+        granting = self._granting[key] = _Granting(wish.messages)
         try:
-            return await self._grant(queue, wish, granting.messages_max)
+            return await self._grant(queue, wish)
         finally:
             del self._granting[key]
             granting.end()
@@ -174,11 +175,11 @@ class Leasing:
         held = sum(len(each.deliveries) for each in self.held.values())
         return LEASED_MESSAGES_MAX - held - sum(each.messages_max for each in self._granting.values())
 
-    async def _grant(self, queue: ClassicQueue, wish: LeaseWish, messages_max: int) -> LeaseRecord | None:
+    async def _grant(self, queue: ClassicQueue, wish: LeaseWish) -> LeaseRecord | None:
         deliveries: list[Delivery | None] = []
         ranges: list[int] = []
         try:
-            octets = await self._take(queue, messages_max, wish.octets, deliveries, ranges)
+            octets = await self._take(queue, wish, deliveries, ranges)
             await self._vhost.written()
         except BaseException:
             await self._give_back(Held(queue, deliveries))
@@ -213,8 +214,7 @@ class Leasing:
     async def _take(
         self,
         queue: ClassicQueue,
-        messages_max: int,
-        octets_max: int,
+        wish: LeaseWish,
         taken: list[Delivery | None],
         ranges: list[int],
     ) -> int:
@@ -224,12 +224,12 @@ class Leasing:
         they are found again after a restart.
         """
         octets = 0
-        while len(taken) < messages_max and len(ranges) < 2 * LEASE_RANGES_MAX and not queue.is_deleted:
+        while len(taken) < wish.messages and len(ranges) < 2 * LEASE_RANGES_MAX and not queue.is_deleted:
             if taken:
                 await NextTurn(self._world.later)
             first = len(taken)
-            count = min(LEASED_PER_TURN, fitting(queue), messages_max - first)
-            octets += take_batch(queue, taken, count, octets_max - octets)
+            count = min(LEASED_PER_TURN, fitting(queue), wish.messages - first)
+            octets += take_batch(queue, taken, count, wish.octets - octets)
             extend_ranges(queue, taken, first, ranges)
             queue.lighten()
             if len(taken) < first + count:

@@ -116,8 +116,9 @@ def test_deliveries_become_columns_until_their_bodies_are_too_many() -> None:
     deliveries = taken_from(queue)
     deliveries[1] = None
     columns = MessageColumns(4)
-    assert columns.add_deliveries(queue, deliveries, 0, 4, 1) == 2
-    assert columns.add_deliveries(queue, deliveries, 2, 4, 2) == 3
-    assert columns.add_deliveries(queue, deliveries, 3, 4, 0) == 4
+    assert columns.add_deliveries(queue, deliveries, 0, 1) == 2
+    assert columns.add_deliveries(queue, deliveries[2:], 2, 2) == 1
+    assert columns.add_deliveries(queue, deliveries[3:], 3, 0) == 1
     assert bodies_in(columns) == [b"abc", b"ef", b"g"]
+    assert list(columns.places) == [0, 2, 3]
     assert list(columns.times) == [1_700_000_000_000, 1_700_000_000_002, 1_700_000_000_003]

@@ -191,10 +191,10 @@ def _leased(leasing: Leasing, id: str, held: Held, places: range) -> Iterator[Ro
     while places:
         if leasing.held.get(id) is not held:
             raise RowsGone("the lease has ended")
-        end = min(places.start + ARROW_BROWSED_PER_TURN, places.stop)
-        columns = MessageColumns(end - places.start)
-        reached = columns.add_deliveries(queue, held.deliveries, places.start, end, LOOKED_AT_SIZE_MAX)
-        places = range(reached, places.stop)
+        due = places[:ARROW_BROWSED_PER_TURN]
+        deliveries = held.deliveries[due.start : due.stop]
+        columns = MessageColumns(len(deliveries))
+        places = places[columns.add_deliveries(queue, deliveries, due.start, LOOKED_AT_SIZE_MAX) :]
         yield rows_of_columns(queue.name, columns)
 
 
