@@ -34,7 +34,7 @@ def test_the_unit_gives_the_broker_no_more_than_it_needs(tmp_path: Path) -> None
     assert judged.returncode == 0, judged.stdout
 
 
-def test_the_settings_that_come_with_it_are_taken() -> None:
-    with broker(config=SYSTEMD / "warren.conf") as started:
+def test_the_settings_that_come_with_it_are_taken(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path), config=SYSTEMD / "warren.conf") as started:
         assert set(started.ports) == {"amqp", "http", "http/prometheus", "stream"}
         assert not [line for line in started.lines if "[warning]" in line]
