@@ -380,16 +380,19 @@ def metrics(node: Broker) -> bytes:
     return connection.getresponse().read()
 
 
-def test_what_a_deleted_virtual_host_left_behind_is_removed(tmp_path: Path, config: Path) -> None:
+def test_a_virtual_host_that_the_metadata_do_not_name_is_moved_away_and_kept(
+    tmp_path: Path, config: Path
+) -> None:
     with started(tmp_path, config) as node:
         assert node.stop() == 0
-    gone = folder(tmp_path, "gone")
-    shutil.copytree(folder(tmp_path, "a"), gone)
-    (gone / "name").write_text("gone\n")
+    unknown = folder(tmp_path, "unknown")
+    shutil.copytree(folder(tmp_path, "a"), unknown)
+    (unknown / "name").write_text("unknown\n")
     with started(tmp_path, config) as node:
-        assert any("vhost 'gone' is deleted: removing its messages in" in line for line in node.lines)
-        assert not gone.exists()
+        assert any("vhost 'unknown'" in line and "quarantine" in line for line in node.lines), node.lines
+        assert not unknown.exists()
         assert folder(tmp_path, "a").exists()
+    assert len(list((tmp_path / "data" / "quarantine").rglob("name"))) == 1
 
 
 def test_what_a_stopping_node_cannot_write_is_said_and_was_not_confirmed(
