@@ -97,8 +97,8 @@ def test_an_operator_finds_out_what_died_and_sends_it_again_once(execute: Execut
     assert by_tenant == {("rejected", "umbrella"): 25, ("maxlen", "acme"): 15, ("maxlen", "umbrella"): 5}
     assert "45 dead letters, still there" in text
     assert "120 charges came, 0 wait" in text
-    assert "15 would be sent, 0 batches were" in text
-    assert "15 messages in 1 batch; run again: 0 batches\n15\n" in text
+    assert "15 would be sent, 0 were" in text
+    assert "15 of 15 messages sent; run again: 0\n15\n" in text
     assert left_over(warren) == []
 
 

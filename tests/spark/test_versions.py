@@ -231,7 +231,15 @@ def test_commands_say_in_one_line_what_a_version_cannot_do(
 
     decoding = ("--schema", "id bigint", "--to", str(tmp_path / "json"), "--bad-to-queue", "versions-json")
     commands = {
-        ("archive", "--queue", "versions-json", "--to", str(tmp_path / "lake"), "--once"): NO_QUEUES,
+        (
+            "archive",
+            "--queue",
+            "versions-json",
+            "--consume",
+            "--to",
+            str(tmp_path / "lake"),
+            "--once",
+        ): NO_QUEUES,
         ("decode", "--queue", "versions-json", *decoding, "--once"): NO_QUEUES,
         (
             "init",
