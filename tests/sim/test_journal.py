@@ -360,6 +360,9 @@ def test_what_comes_while_the_disk_works_shares_one_sync() -> None:
     simulation.disk.advance()
     assert all(one.reply is not None for one in made)
     assert simulation.disk.syncs == before + 2
+    vhost = simulation.metadata.vhost("v")
+    assert vhost is not None
+    assert len({queue.number for queue in vhost.topology.queues.values()}) == len(made)
 
 
 def test_a_full_disk_refuses_what_survives_and_nothing_else_until_there_is_room() -> None:

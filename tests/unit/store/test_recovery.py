@@ -14,7 +14,7 @@ from warren.model.confirmation import Confirmation
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
 from warren.store.disk import Create, Delete, Sync, SyncDirectory, Write
 from warren.store.message_store import StorePort
-from warren.store.recovery import OpeningWorld, Recovered, open_store
+from warren.store.recovery import CATALOG, OpeningWorld, Recovered, open_store
 from warren.store.segment import HEAD_SIZE, SUFFIX, NewerFormatError, SegmentError, encode_head
 from warren.wire.properties import BasicProperties
 
@@ -182,6 +182,16 @@ def test_damage_before_a_later_batch_is_reported_with_its_place_and_costs_one_re
     assert damage.name == FIRST
     assert at - 100 < damage.at < at
     assert "record is damaged" in str(damage)
+
+
+def test_damage_before_a_later_batch_is_reported_also_where_the_catalog_is_gone() -> None:
+    there = disk()
+    written(there, b"first", b"second")
+    there.flip_bit(FIRST, place(there, FIRST, b"first"))
+    del there.files[CATALOG]
+    recovered = opened(there)
+    assert [error.name for error in recovered.damage] == [FIRST]
+    assert bodies(recovered) == [b"second"]
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
