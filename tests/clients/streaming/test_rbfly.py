@@ -13,6 +13,8 @@ from tests.clients.harness.catalogue import Suite
 PROGRAM = Path(__file__).with_name("with_rbfly.py")
 RBFLY = Suite(name="rbfly", kind="sdist", package="rbfly", version="0.10.0")
 RUN_S_MAX = 90
+# The first test that runs builds the client, which compiles it.
+pytestmark = pytest.mark.timeout(900)
 MESSAGES = (
     [f"one {n}" for n in range(3)] + [f"fast {n}" for n in range(3)] + [{"number": n} for n in range(3)]
 )
