@@ -362,7 +362,8 @@ class KeptReady(Ready):
             message: Message = places.get(place)  # type: ignore[assignment]
             if size <= room:
                 kept.append(message)
-            elif message is None or message.flags & self._kept:
+            elif message is None or message.flags & (self._kept | _SPILLED):
+                # One that is in a store already: what was recent is the ring when a queue has stopped paging.
                 recent.append(message)  # type: ignore[union-attr]
             else:
                 recent.append(self._spill(message))  # type: ignore[union-attr]

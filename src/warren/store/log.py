@@ -180,7 +180,8 @@ class Log:
         self._add(encode(SEAL, b"", self.last.seed))
         self._write()
         sealed.is_sealed = True
-        self._rolled.append(sealed)
+        if self._catalog is not None:
+            self._rolled.append(sealed)
         # One that still holds messages is found dead by whoever releases the last of them.
         if sealed.is_dead:
             self._sealed.append(sealed)

@@ -50,7 +50,6 @@ _MESSAGE_SIZE = PENDING_MESSAGE_SIZE
 _REFERENCE_SIZE = PENDING_REFERENCE_SIZE
 _REFERENCE_SIZE_ON_DISK = REFERENCE_SIZE
 _MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
-# What a file system answers that is full, and has room again later.
 
 
 class StorePort:
