@@ -2,6 +2,9 @@
 
     new ─ first of its group ─▶ ACTIVE ─ another is to be ─▶ leaving ─ it has answered ─▶ the other is ACTIVE
 
+What a client stores before it answers, unsubscribes or is lost is stored when the other one hears that it is
+active. RabbitMQ 3.10 knows no such groups in streams; the order is that of 3.11.
+
 The partitions of a super stream are spread: of the consumers of one partition, that one is active whose place
 is the number of the partition, modulo their number.
 """

@@ -37,7 +37,8 @@ class Subscriptions:
         self._serial = serial
         self._outbox = outbox
         self._subscriptions: dict[int, Subscription] = {}
-        # Which subscription we asked where to begin, by the number of the question.
+        # Which subscription we asked where to begin or whether it has stopped, by the number of the question;
+        # each is asked one at a time.
         self._asked: dict[int, Subscription] = {}
         self._correlation = 0
         # Whether the client knows Deliver of version 2.
@@ -45,6 +46,11 @@ class Subscriptions:
 
     def __iter__(self) -> "Iterator[Subscription]":
         return iter(list(self._subscriptions.values()))
+
+    @property
+    def question_count(self) -> int:
+        """How many questions the client has not answered."""
+        return len(self._asked)
 
     def has(self, number: int) -> bool:
         """Whether the client has given `number` to one."""
@@ -70,13 +76,11 @@ class Subscriptions:
             subscription.key = key
             self._hall.groups.join(key, subscription, partition)
 
-    def unsubscribe(self, number: int) -> Code:
-        """Forget a subscription."""
+    def unsubscribe(self, number: int) -> None:
+        """Forget the subscription `number`, if there is one; another of its group becomes the active one."""
         subscription = self._subscriptions.pop(number, None)
-        if subscription is None:
-            return Code.SUBSCRIPTION_ID_DOES_NOT_EXIST
-        self._leave(subscription)
-        return Code.OK
+        if subscription is not None:
+            self._leave(subscription)
 
     def credit(self, number: int, credit: int) -> Code:
         """The client takes `credit` chunks more."""
@@ -92,9 +96,10 @@ class Subscriptions:
     def updated(self, correlation: int, offset: Offset) -> None:
         """The client has answered where a subscription begins, or that it has stopped."""
         subscription = self._asked.pop(correlation, None)
-        if subscription is None or self._subscriptions.get(subscription.number) is not subscription:
+        if subscription is None:
             return
         assert subscription.key is not None
+        subscription.question = 0
         if subscription.is_wanted:
             subscription.start(subscription.offset if offset.type is OffsetType.NONE else offset)
         else:
@@ -114,13 +119,19 @@ class Subscriptions:
 
     def _leave(self, subscription: "Subscription") -> None:
         subscription.stop()
+        self._asked.pop(subscription.question, None)
         subscription.stream.count_reader(-1)
         if subscription.key is not None:
             self._hall.groups.leave(subscription.key, subscription)
         self._hall.server.announcer.unsubscribed(self._serial, subscription.stream, subscription.number)
 
     def _ask(self, subscription: "Subscription", *, is_active: bool) -> None:
+        """Ask anew: an answer to what was asked before is none to this."""
+        if subscription.stream.is_deleted:
+            return
+        self._asked.pop(subscription.question, None)
         self._correlation += 1
+        subscription.question = self._correlation
         self._asked[self._correlation] = subscription
         self._outbox.raw(ConsumerUpdate(subscription.number, int(is_active)).encode(self._correlation))
 
@@ -130,7 +141,7 @@ class Subscription(Member):
 
     __slots__ = (
         "_begin", "_hall", "_is_resting", "_outbox", "_wanted", "_work", "ask", "credit", "delivered_count",
-        "is_active", "is_wanted", "key", "next", "number", "offset", "properties", "stream",
+        "is_active", "is_wanted", "key", "next", "number", "offset", "properties", "question", "stream",
         "tells_committed",
     )  # fmt: skip
 
@@ -148,6 +159,8 @@ class Subscription(Member):
         # Of its group, if it has one; and how the client is asked.
         self.key: GroupKey | None = None
         self.ask: Callable[..., None] = _nobody
+        # The number of the question that its client has not answered yet, or 0.
+        self.question = 0
         # Whether a Deliver says where the last chunk begins.
         self.tells_committed = False
         self._hall = hall

@@ -106,6 +106,9 @@ class Working:
         if isinstance(command, commands.Subscribe) and answer is Code.OK:
             # Its answer comes before its first message.
             self._begin(command)
+        elif isinstance(command, commands.Unsubscribe):
+            # And before another one of the client's hears that it is the active one now.
+            self.subscriptions.unsubscribe(command.subscription)
         self._is_answering = False
         self._tell_gone()
 
@@ -204,7 +207,8 @@ class Working:
         self.subscriptions.begin(subscription, key, partition)
 
     async def _unsubscribe(self, command: commands.Unsubscribe) -> Code:
-        return self.subscriptions.unsubscribe(command.subscription)
+        is_known = self.subscriptions.has(command.subscription)
+        return Code.OK if is_known else Code.SUBSCRIPTION_ID_DOES_NOT_EXIST
 
     async def _store_offset(self, command: commands.StoreOffset) -> None:
         """Nobody is told whether it could be done."""

@@ -204,3 +204,63 @@ def test_partitions_of_a_super_stream_are_spread(node: Node) -> None:
     assert second.hear() == []
     answer(first, 3, Offset(OffsetType.NONE))
     assert second.hear() == [commands.ConsumerUpdate(1, 1)]
+
+
+def test_an_answer_to_an_earlier_question_does_not_say_that_a_consumer_has_stopped(node: Node) -> None:
+    client = filled(node)
+    client.ask(commands.CreateSuperStream("super", ("p0", "p1"), ("0", "1"), {}))
+    first, second = node.stream("t"), node.stream("u")
+    assert single(first, 1, stream="p1", super_stream="super")[1:] == [commands.ConsumerUpdate(1, 1)]
+    single(second, 1, stream="p1", super_stream="super")
+    assert first.hear() == [commands.ConsumerUpdate(1, 0)]
+    # It says where it begins, as it had not heard yet that it is to stop.
+    assert answer(first, 1, FIRST) == []
+    assert second.hear() == []
+    answer(first, 2, Offset(OffsetType.NONE))
+    assert second.hear() == [commands.ConsumerUpdate(1, 1)]
+
+
+def test_unsubscribing_is_answered_before_the_next_of_the_group_hears_that_it_is_active(node: Node) -> None:
+    client = filled(node)
+    single(client, 1)
+    single(client, 2)
+    assert client.ask(commands.Unsubscribe(1)) == [(Key.UNSUBSCRIBE, Code.OK), commands.ConsumerUpdate(2, 1)]
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_what_the_active_one_has_stored_is_known_when_the_next_becomes_active(
+    node: Node, is_lost: bool
+) -> None:
+    client, other = filled(node), node.stream("t")
+    single(client, 1)
+    single(other, 1)
+    answer(client, 1, FIRST)
+    last = commands.StoreOffset("g", "s", 3).encode()
+    if is_lost:
+        client.say(last)
+        client.connection.lost(0)
+    else:
+        client.say(last + commands.Unsubscribe(1).encode(7))
+    assert other.hear() == [commands.ConsumerUpdate(1, 1)]
+    assert other.ask(commands.QueryOffset("g", "s")) == [commands.QueryOffsetAnswer(Code.OK, 3)]
+
+
+def test_nobody_becomes_active_at_a_stream_that_is_gone(node: Node) -> None:
+    client, other = filled(node), node.stream("t")
+    single(client, 1)
+    single(client, 2)
+    single(other, 1)
+    gone = commands.MetadataUpdate(Code.STREAM_NOT_AVAILABLE, "s")
+    client.ask(commands.DeletePublisher(1))
+    assert client.ask(commands.Delete("s")) == [(Key.DELETE, Code.OK), gone]
+    assert other.hear() == [gone]
+
+
+def test_a_client_that_answers_no_question_leaves_none_behind(node: Node) -> None:
+    client = filled(node)
+    for _ in range(3):
+        single(client, 1)
+        client.ask(commands.Unsubscribe(1))
+    working = client.connection.working
+    assert working is not None
+    assert working.subscriptions.question_count == 0
