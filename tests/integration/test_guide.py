@@ -20,6 +20,8 @@ from tests.user_environment import user_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "guide").glob("*.md"))
+# Its load takes long, and goes with its connections: nothing of it is left.
+LEAVES_NOTHING = {"benchmarks"}
 COMMAND_S_MAX = 60
 # What the pages say, and what a test on a shared machine must use instead.
 HTTP = "15672"
@@ -45,6 +47,7 @@ class Reader:
         self._programs = user_environment(folder / ".venv-compiled", *packages)
         self._ports = {said: str(free_port()) for said in PORTS}
         self._broker: Warren | None = None
+        self._served = ""
         self._printed = ""
         (folder / "sitecustomize").mkdir()
         (folder / "sitecustomize" / "sitecustomize.py").write_text(
@@ -65,8 +68,11 @@ class Reader:
             assert self._printed == step.text
 
     def serve(self, command: str = "warren serve") -> None:
-        """Start the broker of the page, in place of the one before."""
+        """Start the broker of the page, in place of the one before, unless that is the same."""
+        if self._broker is not None and command == self._served == "warren serve":
+            return
         self.leave()
+        self._served = command
         arguments = shlex.split(command)[2:]
         if "--config" not in arguments:
             arguments += ["--port", self._ports["5672"]]
@@ -114,6 +120,30 @@ def test_every_command_of_the_page_works(page: Path, tmp_path: Path) -> None:
             reader.follow(step)
     finally:
         reader.leave()
+
+
+def test_the_pages_can_be_read_one_after_the_other_with_one_broker(tmp_path: Path) -> None:
+    """What a page leaves behind, in the broker and its folder, is in no other page's way."""
+    reader = Reader(tmp_path, *{package for packages in INSTALLED.values() for package in packages})
+    at = ""
+    try:
+        for page in (page for page in PAGES if page.stem not in LEAVES_NOTHING):
+            for step in steps(page):
+                at = f"{page.stem}: {step.text}"
+                reader.follow(step)
+    except AssertionError as error:
+        raise AssertionError(at) from error
+    finally:
+        reader.leave()
+
+
+def test_a_request_of_the_guide_that_is_refused_says_why() -> None:
+    """curl shows the answer, which has the reason, ends with an error, and says when nobody answers."""
+    requests = [
+        line for page in PAGES for step in steps(page) for line in step.text.splitlines() if "curl " in line
+    ]
+    assert len(requests) > 30
+    assert [line for line in requests if "curl --fail-with-body -sS" not in line] == []
 
 
 def test_the_first_program_of_the_readme_prints_its_greeting(tmp_path: Path) -> None:
