@@ -414,7 +414,10 @@ def test_a_user_who_may_not_see_nodes_has_a_status(
 
 def test_connections_channels_and_consumers_are_seen_and_closed(operator: Operator, node: Broker) -> None:
     operator.gets("queues", "declare", "followed")
-    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+    says = {"connection_name": "the till", "product": "shop"}
+    connection = pika.BlockingConnection(
+        pika.ConnectionParameters("127.0.0.1", node.port, client_properties=says)
+    )
     channel = connection.channel()
     channel.basic_consume("followed", lambda *_: None, consumer_tag="follower")
     (name,) = operator.gets("list_connections", "-s", "--formatter", "tsv", "name").splitlines()
@@ -422,6 +425,10 @@ def test_connections_channels_and_consumers_are_seen_and_closed(operator: Operat
         operator.gets("list_channels", "-s", "--formatter", "tsv", "connection", "number") == f"{name}\t1\n"
     )
     assert operator.gets("list_consumers", "-s", "queue_name", "consumer_tag") == "followed  follower\n"
+    assert "the till" in operator.gets("connections", "list")
+    own = operator.gets("list_connections", "-s", "--formatter", "tsv", "name", "user_provided_name")
+    assert own == f"{name}\tthe till\n"
+    assert '"product":"shop"' in operator.gets("list_connections", "client_properties").replace(" ", "")
     assert "protocol" in operator.gets("connections", "show", name)
     assert "consumer_details" in operator.gets("channels", "show", f"{name} (1)")
     operator.gets("close_connection", name, "enough")

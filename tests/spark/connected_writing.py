@@ -84,7 +84,7 @@ def main() -> None:
     )  # fmt: skip
     found["decode killed"] = killed(query, mark)
     decoding = ("--queue", "connect.json", "--schema", SCHEMA, "--to", str(folder / "json"), "--once")
-    found["decode"] = command(options, "decode", *decoding, "--bad-to-queue", "connect.bad")
+    found["decode"] = command(options, "decode", *decoding, "--consume", "--bad-to-queue", "connect.bad")
     found["left"] = [str(one) for one in folder.rglob("told*")]
     print(json.dumps(found))
     spark.stop()

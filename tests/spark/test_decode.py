@@ -96,3 +96,20 @@ def test_a_wrong_schema_and_a_missing_place_are_wrong_usage(spark: SparkSession,
     assert "No such file" in refused(*given, "@nowhere.json")
     assert "where bad messages go" in refused("--queue", "json", "--schema", "id bigint")
     assert "one of --queue and --stream" in refused("--bad-to", "dlx", "--schema", "id bigint")
+
+
+def test_a_queue_is_decoded_only_if_somebody_says_that_it_is_consumed(
+    spark: SparkSession, warren: Place, tmp_path: Path
+) -> None:
+    warren.declare("asked")
+    warren.publish("asked", [b'{"id":1}', b"no"])
+    where = ["--uri", warren.options["uri"], "--management-uri", warren.options["managementUri"]]
+    given = ["--queue", "asked", "--schema", "id bigint", "--to", str(tmp_path / "json"), "--once"]
+    decoding = ["spark", "decode", *given, "--bad-to-queue", "asked-bad", *where]
+    warren.declare("asked-bad")
+    told = CliRunner().invoke(main, decoding)
+    assert (told.exit_code, "say --consume if that is meant" in told.output) == (2, True), told.output
+    assert warren.count("asked") == 2
+    done = CliRunner().invoke(main, [*decoding, "--consume"])
+    assert done.exit_code == 0, done.output
+    assert (warren.count("asked"), warren.count("asked-bad")) == (0, 1)

@@ -230,17 +230,10 @@ def test_commands_say_in_one_line_what_a_version_cannot_do(
         return done.stderr.splitlines()[-1] if done.exit_code else "warren: "
 
     decoding = ("--schema", "id bigint", "--to", str(tmp_path / "json"), "--bad-to-queue", "versions-json")
+    taking = ("--once", "--consume")
     commands = {
-        (
-            "archive",
-            "--queue",
-            "versions-json",
-            "--consume",
-            "--to",
-            str(tmp_path / "lake"),
-            "--once",
-        ): NO_QUEUES,
-        ("decode", "--queue", "versions-json", *decoding, "--once"): NO_QUEUES,
+        ("archive", "--queue", "versions-json", "--to", str(tmp_path / "lake"), *taking): NO_QUEUES,
+        ("decode", "--queue", "versions-json", *decoding, *taking): NO_QUEUES,
         (
             "init",
             str(tmp_path / "project"),

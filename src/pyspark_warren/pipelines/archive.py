@@ -18,6 +18,7 @@ from pyspark_warren.choosing import STREAM, Choice, choose
 from pyspark_warren.http import Management, path
 from pyspark_warren.options import EARLIEST, Broker, ReadOptions, read_options
 from pyspark_warren.partitions import opened_streams
+from pyspark_warren.pipelines.consuming import check_consumed
 from pyspark_warren.pipelines.lakes import (
     DAY,
     DELTA,
@@ -117,7 +118,7 @@ def archive(
         _open_firehose(wanted.broker)
     choice = choose(wanted, is_streaming=True)
     check_mode(choice.mode)
-    _check_consumed(choice, consume)
+    check_consumed(choice, consume)
     place = lake_folder(checkpoint) if checkpoint else own_folder(lake, "checkpoints", name)
     lake.prepare()
     if not (place / "metadata").exists():
@@ -127,21 +128,6 @@ def archive(
     archiver = _Archiver(lake, name, place, progress)
     trigger = {"availableNow": True} if once else {"processingTime": interval}
     return writer.trigger(**trigger).foreachBatch(archiver).start()  # type: ignore[arg-type]
-
-
-class Consuming(ValueError):
-    """Messages would be taken out of a queue, and nobody has said that they may."""
-
-    def __init__(self, queue: str) -> None:
-        super().__init__(
-            f"the queue {queue!r} is no stream: its messages are taken out of it, and acknowledged when they "
-            "are in the lake, so that no consumer gets them any more"
-        )
-
-
-def _check_consumed(choice: Choice, consume: bool) -> None:
-    if not consume and choice.mode != STREAM:
-        raise Consuming(choice.queues[0])
 
 
 class _Archiver:

@@ -25,9 +25,13 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from pyspark_warren.choosing import choose
+from pyspark_warren.options import read_options
+from pyspark_warren.pipelines.consuming import check_consumed
 from pyspark_warren.pipelines.lakes import lake_folder
 from pyspark_warren.pipelines.stores import Store, is_stored, store_of
 from pyspark_warren.pipelines.telling import query_id
+from pyspark_warren.versions import check_mode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -116,14 +120,20 @@ def start(
     dead_letters: Mapping[str, str],
     once: bool,
     told: Callable[[Decoded], None],
+    consume: bool = True,
     checkpoint: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> "StreamingQuery":
     """Decode what comes from `source`, options of the reader, into folders below `to`.
 
-    `dead_letters` are options of the writer, with one exchange or queue. `to` may be in an object store, with
-    `storage_options`, and then `checkpoint` is a folder.
+    `dead_letters` are options of the writer, with one exchange or queue. Without `consume`, what would take
+    messages out of a queue is refused. `to` may be in an object store, with `storage_options`, and then
+    `checkpoint` is a folder.
     """
+    if not consume:
+        choice = choose(read_options(source), is_streaming=True)
+        check_mode(choice.mode)
+        check_consumed(choice, consume)
     target: _Folder | _Stored
     target = _Stored(store_of(to, storage_options)) if is_stored(to) else _Folder(Path(to).absolute())
     place = lake_folder(checkpoint) if checkpoint else target.checkpoint()

@@ -231,7 +231,7 @@ LISTS: tuple[Command, ...] = (
         text="List connections.",
         path="/connections",
         within="/vhosts/{vhost}/connections",
-        columns=("name", "user", "vhost", "state", "protocol", "channels", "ssl"),
+        columns=("name", "user_provided_name", "user", "vhost", "state", "protocol", "channels", "ssl"),
         known_columns=("user", "peer_host", "peer_port", "state"),
         renamed={"pid": "name"},
     ),

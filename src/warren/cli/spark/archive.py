@@ -48,6 +48,7 @@ def archive(settings: Settings, *, to: str, storage_option: Sequence[str], **giv
     storage = pairs("--storage-option", storage_option)
     with opened(settings, "archive") as session:
         from pyspark_warren.pipelines import archive
+        from pyspark_warren.pipelines.consuming import Consuming
         from pyspark_warren.pipelines.telling import Relay
 
         relay = Relay(_told_folder(to, given["checkpoint"])) if settings.remote else None
@@ -60,7 +61,7 @@ def archive(settings: Settings, *, to: str, storage_option: Sequence[str], **giv
                 progress=relay or listen,
                 **given,
             )
-        except archive.Consuming as error:
+        except Consuming as error:
             advice = (
                 "say --consume if that is meant, or archive the stream in which a policy 'retain' keeps it"
             )

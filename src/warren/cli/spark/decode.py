@@ -28,16 +28,12 @@ def decode(
 ) -> None:
     """Turn JSON bodies into columns in Parquet files, and publish what does not fit to --bad-to.
 
-    Messages are consumed: those of a queue are acknowledged when both are written. A bad one keeps its body
-    and properties, and its header x-decode-reason says what is wrong. Started again, it goes on where it was;
-    a message is written once.
+    A classic queue is consumed, which wants --consume: its messages are acknowledged when both are written.
+    A bad one keeps its body and properties, and its header x-decode-reason says what is wrong. Started again,
+    it goes on where it was; a message is written once.
     """
     require_spark()
-    if bool(given["queue"]) == bool(given["stream"]):
-        raise Failure("say what to read by one of --queue and --stream", USAGE)
-    if bool(given["bad_to"]) == bool(given["bad_to_queue"]):
-        raise Failure("say where bad messages go by one of --bad-to and --bad-to-queue", USAGE)
-
+    _check(given)
     storage = pairs("--storage-option", storage_option)
 
     def tell(told: dict[str, Any]) -> None:
@@ -48,6 +44,7 @@ def decode(
 
     with opened(settings, "decode") as session:
         from pyspark_warren.pipelines import decode as pipeline
+        from pyspark_warren.pipelines.consuming import Consuming
         from pyspark_warren.pipelines.telling import Relay
 
         try:
@@ -55,23 +52,35 @@ def decode(
         except Exception as error:
             raise Failure(f"--schema: {settings.failure(error).message}", USAGE) from None
         relay = Relay(pipeline.told_folder(to, checkpoint)) if settings.remote else None
-        query = pipeline.start(
-            session,
-            source={**settings.broker, **_source(given)},
-            schema=wanted,
-            to=to,
-            dead_letters={**_writing(settings), **_bad(given)},
-            once=once,
-            told=relay or listen,
-            checkpoint=checkpoint,
-            storage_options=storage,
-        )
+        try:
+            query = pipeline.start(
+                session,
+                source={**settings.broker, **_source(given)},
+                schema=wanted,
+                to=to,
+                dead_letters={**_writing(settings), **_bad(given)},
+                once=once,
+                told=relay or listen,
+                consume=given["consume"],
+                checkpoint=checkpoint,
+                storage_options=storage,
+            )
+        except Consuming as error:
+            raise Failure(f"{error}: say --consume if that is meant, or decode a stream", USAGE) from None
         settings.note(f"decoding {given['queue'] or given['stream']} into {to}")
         try:
             progress.until_ended(query, relay, tell)
         except KeyboardInterrupt:
             query.stop()
             settings.note("stopped; started again, it goes on here")
+
+
+def _check(given: dict[str, Any]) -> None:
+    """Refuse what says twice, or not at all, what to read or where bad messages go."""
+    if bool(given["queue"]) == bool(given["stream"]):
+        raise Failure("say what to read by one of --queue and --stream", USAGE)
+    if bool(given["bad_to"]) == bool(given["bad_to_queue"]):
+        raise Failure("say where bad messages go by one of --bad-to and --bad-to-queue", USAGE)
 
 
 def _text(schema: str) -> str:
@@ -109,7 +118,7 @@ command: click.Command = built(
     "decode",
     decode,
     (
-        click.Option(["--queue"], metavar="NAME", help="a queue, whose messages are taken"),
+        click.Option(["--queue"], metavar="NAME", help="a queue, whose messages are taken with --consume"),
         click.Option(["--stream"], metavar="NAME", help="a stream, from its beginning"),
         click.Option(
             ["--schema"],
@@ -126,6 +135,7 @@ command: click.Command = built(
         click.Option(
             ["--batch"], type=click.IntRange(1), metavar="ROWS", help="how many a batch has at most"
         ),
+        click.Option(["--consume"], is_flag=True, help="take the messages of a queue that is no stream"),
         click.Option(["--once"], is_flag=True, help="what is there now, and then end"),
     ),
 )
