@@ -1,6 +1,7 @@
 """What must not stand in any file: unfinished marks, the paths of one machine, bounds without a reason."""
 
 import re
+from pathlib import Path
 
 from tests.tidy.sources import ROOT, SOURCE, files, modules, place, report, text
 
@@ -34,10 +35,10 @@ def test_no_path_of_one_machine_is_written_down() -> None:
     assert not found, report(found)
 
 
-def bounds() -> list[str]:
+def bounds(paths: tuple[Path, ...] = LIMITS) -> list[str]:
     """The names of all."""
     return [
-        match[1] for path in LIMITS for line in text(path).splitlines() if (match := ASSIGNMENT.match(line))
+        match[1] for path in paths for line in text(path).splitlines() if (match := ASSIGNMENT.match(line))
     ]
 
 
@@ -65,6 +66,13 @@ def test_every_bound_that_the_threat_model_names_exists() -> None:
     named = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", text(ROOT / "THREAT_MODEL.md")))
     assert named
     assert not named - set(bounds()), report(sorted(named - set(bounds())))
+
+
+def test_the_threat_model_names_every_bound_of_http() -> None:
+    """Whatever is bounded there, a client can reach."""
+    model = text(ROOT / "THREAT_MODEL.md")
+    found = [bound for bound in bounds(LIMITS[1:]) if f"`{bound}`" not in model]
+    assert not found, report(found)
 
 
 def test_the_licence_is_apache_2() -> None:
