@@ -2,6 +2,7 @@
 
 import gzip
 import http.client
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -70,3 +71,22 @@ def test_pages_of_configured_sites_may_ask_and_no_others(configured: Broker) -> 
         headers = client.ask("GET /whoami", headers={"origin": origin}).headers
         assert not [name for name in headers if name.lower().startswith("access-control")]
     client.close()
+
+
+def test_a_login_leaves_no_password_in_a_cookie_and_none_lets_anybody_in(node: Broker) -> None:
+    """RabbitMQ sets one, `auth`, and answers requests that have it with 401 as well."""
+    where = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
+    with closing(where) as connection:
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        connection.request("POST", "/api/login", "username=guest&password=guest", form)
+        response = connection.getresponse()
+        assert (response.status, response.read(), response.headers["set-cookie"]) == (200, b'"ok"', None)
+        secret = b64encode(b"guest:guest").decode()
+        for path, headers in (
+            ("/api/whoami", {"cookie": f"auth={secret}"}),
+            ("/api/whoami", {"cookie": f"m=2258:{secret}"}),
+            (f"/api/whoami?auth={secret}", {}),
+        ):
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (401, b"")
