@@ -4,7 +4,8 @@ import { defineConfig } from "vite";
 // Assets go into the Python package, from which the broker serves them.
 export default defineConfig({
   plugins: [preact()],
-  base: "/",
+  // Beside the page, wherever that is: `management.path_prefix` moves it.
+  base: "./",
   build: {
     outDir: "../src/warren/management/static",
     emptyOutDir: true,

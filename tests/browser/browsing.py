@@ -45,10 +45,11 @@ def segment(name: str) -> str:
 class Visit:
     """A tab of somebody who is signed in; what the page complains of is in `complaints`."""
 
-    def __init__(self, node: Broker, page: Page) -> None:
+    def __init__(self, node: Broker, page: Page, prefix: str = "") -> None:
+        """`prefix` is what stands before all paths of the broker."""
         self.page = page
         self.complaints: list[str] = []
-        self._base = f"http://127.0.0.1:{node.ports['http']}/"
+        self._base = f"http://127.0.0.1:{node.ports['http']}{prefix}/"
         page.set_default_timeout(TIMEOUT_MS)
         page.on("console", self._note)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))

@@ -1,13 +1,16 @@
 """Every page, in both palettes and both widths, for everybody to use."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pika
 import pytest
 from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import expect
 from tests.browser.browsing import AXE, Visit, api, segment, visit
-from tests.integration.process import Broker
+from tests.integration.process import Broker, broker
 from tests.integration.streaming import Raw
 
 from warren.wire.streams import commands
@@ -144,3 +147,22 @@ def test_names_are_text_whatever_they_contain(node: Broker, chromium: Chromium, 
         assert tab.complaints == []
     streaming.close()
     api(node, f"DELETE /vhosts/{segment(name)}")
+
+
+def test_the_interface_works_behind_a_prefix(chromium: Chromium, tmp_path: Path) -> None:
+    config = tmp_path / "warren.conf"
+    config.write_text("management.path_prefix = /rmq/x\n")
+    with broker(config=config) as node:
+        tab = Visit(node, chromium.new_page(), "/rmq/x")
+        # From the port alone one gets there.
+        tab.page.goto(f"http://127.0.0.1:{node.ports['http']}/")
+        expect(tab.page).to_have_url(re.compile(r"/rmq/x/"))
+        tab.sign_in()
+        tab.page.locator("#main").wait_for()
+        tab.open("queues")
+        tab.page.reload()
+        tab.open("exchanges")
+        expect(tab.page.get_by_text("amq.topic")).to_be_visible()
+        assert tab.page.locator("header img").first.evaluate("one => one.naturalWidth") > 0
+        assert tab.complaints == []
+        tab.page.close()

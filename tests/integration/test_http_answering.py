@@ -5,6 +5,7 @@ import http.client
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from tests.integration.api import Client
@@ -90,3 +91,36 @@ def test_a_login_leaves_no_password_in_a_cookie_and_none_lets_anybody_in(node: B
             connection.request("GET", path, headers=headers)
             response = connection.getresponse()
             assert (response.status, response.read()) == (401, b"")
+
+
+def test_a_prefix_stands_before_all_that_the_port_has_and_not_before_metrics(tmp_path: Path) -> None:
+    """As RabbitMQ 3.10.8, which has the page also without its last slash."""
+    path = tmp_path / "warren.conf"
+    path.write_text("management.path_prefix = /rmq/x\n")
+    with broker(config=path) as node:
+
+        def ask(place: str, port: str = "http", **headers: str) -> tuple[int, str | None]:
+            where = http.client.HTTPConnection("127.0.0.1", node.ports[port], timeout=TIMEOUT_S)
+            with closing(where) as connection:
+                method = "POST" if place.endswith("session") else "GET"
+                login = b'{"username":"guest","password":"guest"}' if method == "POST" else None
+                connection.request(method, place, login, headers)
+                response = connection.getresponse()
+                return response.status, response.headers["location"] or response.headers["set-cookie"]
+
+        guest = {"authorization": "Basic " + b64encode(b"guest:guest").decode()}
+        moved = {
+            "/": "/rmq/x/", "/rmq/x": "/rmq/x/", "/rmq/x/api": "/rmq/x/api/index.html",
+            "/rmq/x/cli/": "/rmq/x/cli/index.html", "/rmq/x/doc/stats.html": "/rmq/x/api/index.html",
+        }  # fmt: skip
+        assert {place: ask(place) for place in moved} == {one: (301, to) for one, to in moved.items()}
+        for place in ("", "api/index.html", "cli/index.html", "cli/rabbitmqadmin", "api/overview"):
+            assert ask(f"/rmq/x/{place}", **guest) == (200, None), place
+            assert not place or ask(f"/{place}", **guest)[0] == 404, place
+        for place in ("/rmq", "/rmq/", "/rmq/xapi", "/rmq/x/nosuch", "/rmq/x/metrics", "/api"):
+            assert ask(place)[0] == 404, place
+        assert ask("/metrics", "http/prometheus")[0] == 200
+        status, cookie = ask("/rmq/x/api/warren/session", **{"x-warren-ui": "1"})
+        assert (status, "Path=/rmq/x/api;" in f"{cookie};") == (204, True), cookie
+        assert ask("/rmq/x/api/warren/live?path=/api/overview", **guest)[0] == 400
+        assert ask("/rmq/x/api/warren/live?path=/rmq/x/api/overview", **guest)[0] == 200

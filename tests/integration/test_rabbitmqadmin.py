@@ -225,6 +225,7 @@ def test_pages_say_what_can_be_asked(node: Broker) -> None:
     assert b"<code>DELETE</code><td><code>/api/queues/{vhost}/{queue}/contents</code>" in body
     assert b"<script" not in body
     assert b"style=" not in body
-    assert b"/cli/rabbitmqadmin" in get_page(node, "/cli/index.html")[2]
+    assert b'href="../api/index.css"' in body
+    assert b'href="rabbitmqadmin"' in get_page(node, "/cli/index.html")[2]
     assert get_page(node, "/api/index.css")[0] == 200
     assert get_page(node, "/cli/rabbitmqadmin")[1]["content-type"] == "application/octet-stream"

@@ -13,9 +13,12 @@ export class ApiError extends Error {
   }
 }
 
+/** Where the page is, which may have a path before it. */
+const BASE = new URL(".", document.baseURI).pathname;
+
 /** A path of the API: names go in as they are, whatever they contain. */
 export function path(...segments: (string | number)[]): string {
-  return "/api/" + segments.map((segment) => encodeURIComponent(segment)).join("/");
+  return `${BASE}api/` + segments.map((segment) => encodeURIComponent(segment)).join("/");
 }
 
 export function withQuery(url: string, query: Query): string {

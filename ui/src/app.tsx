@@ -127,7 +127,7 @@ function Frame({ session, user, children }: { session: Session; user: User; chil
           ☰
         </button>
         <a class="brand" href={link()}>
-          <img src="/icon.svg" alt="" width="26" height="26" /> Warren
+          <img src="icon.svg" alt="" width="26" height="26" /> Warren
         </a>
         <span class="who">
           <Theme />

@@ -19,7 +19,7 @@ from warren.management.auth import admit
 from warren.management.bodies import BODIES, Bodies
 from warren.management.connections import HttpConnections, PortSettings
 from warren.management.describing import DESCRIBED, description_of
-from warren.management.interface import add_interface
+from warren.management.interface import PREFIX, add_interface
 from warren.management.managed import ListenerView, Managed
 from warren.management.manual import add_manual
 from warren.management.openapi import document
@@ -59,6 +59,8 @@ class Answering:
     origins: frozenset[str] = frozenset()
     origins_max_age: int | None = None
     metrics_path: str = "/metrics"
+    # What stands before all paths of the API, its pages and the interface.
+    path_prefix: str = ""
 
 
 ANSWERING: web.AppKey[Answering] = web.AppKey("answering", Answering)
@@ -112,13 +114,14 @@ def _app(node: Managed, protocol: str, answering: Answering) -> web.Application:
         for path, endpoint in _METRICS.items():
             app.router.add_get(answering.metrics_path + path, _metrics(node, endpoint))
         return app
+    prefix = app[PREFIX] = answering.path_prefix
     for route in ROUTES:
         responder = _responder(node, route)
         # A name may have braces in it, which aiohttp would not take for one.
-        path = "/api" + route.path.replace("}", ":[^/]+}")
+        path = f"{prefix}/api" + route.path.replace("}", ":[^/]+}")
         for written in (path, f"{path}/"):
             app.router.add_route("*", written, responder)
-    allow_document(app, cache(lambda: encoded(document(ROUTES))))
+    allow_document(app, cache(lambda: encoded(document(ROUTES) | {"servers": [{"url": f"{prefix}/api"}]})))
     add_manual(app, lambda: document(ROUTES))
     add_interface(app)
     return app

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from aiohttp import web
 
+# What stands before all paths: RabbitMQ's `management.path_prefix`.
+PREFIX: web.AppKey[str] = web.AppKey("prefix", str)
+
 _BUILT = Path(__file__).parent / "static"
 _PAGE = "index.html"
 _POLICY = (
@@ -29,7 +32,7 @@ _MISSING = """<!doctype html>
 <h1>The web interface was not built</h1>
 <p>In the checkout, <code>make ui</code> builds it (it needs Node 20.19 or newer, and npm);
 then start the broker again.</p>
-<p>The HTTP API is at <a href="/api/overview">/api/</a>, and the <code>warren</code> command uses it.</p>
+<p>The HTTP API is at <a href="api/overview">api/</a>, and the <code>warren</code> command uses it.</p>
 """
 
 
@@ -40,10 +43,15 @@ def add_interface(app: web.Application, folder: Path = _BUILT) -> None:
     }
     if _PAGE not in files:
         files = {_PAGE: _MISSING.encode()}
+    prefix = app[PREFIX]
     for name, content in files.items():
-        app.router.add_get("/" if name == _PAGE else f"/{name}", _file(name, content))
-    app.router.add_get("/mgmt", _to_page)
-    app.router.add_get("/mgmt/", _to_page)
+        app.router.add_get(f"{prefix}/" if name == _PAGE else f"{prefix}/{name}", _file(name, content))
+    for path in ("/mgmt", "/mgmt/"):
+        app.router.add_get(prefix + path, moved(302, f"{prefix}/"))
+    if prefix:
+        # The page asks for what is beside it, so it is at one place, with its slash.
+        for path in ("/", prefix):
+            app.router.add_get(path, moved(301, f"{prefix}/"))
 
 
 def _file(name: str, content: bytes) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -58,5 +66,10 @@ def _file(name: str, content: bytes) -> Callable[[web.Request], Awaitable[web.Re
     return answer
 
 
-async def _to_page(request: web.Request) -> web.Response:
-    return web.Response(status=302, headers={"location": "/"})
+def moved(status: int, place: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """What sends everybody to `place`."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=status, headers={"location": place})
+
+    return answer

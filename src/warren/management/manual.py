@@ -8,6 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
+from warren.management.interface import PREFIX, moved
+
 _SCRIPT = Path(__file__).with_name("rabbitmqadmin.py")
 _HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -24,7 +26,7 @@ code { font-size: .9em; overflow-wrap: anywhere; }
 @media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd; } a { color: #8bf; } }
 """
 _TOOL = """
-<p><a href="/cli/rabbitmqadmin" download>rabbitmqadmin</a> manages this broker, or a RabbitMQ, from a shell.
+<p><a href="rabbitmqadmin" download>rabbitmqadmin</a> manages this broker, or a RabbitMQ, from a shell.
 It is one file, and needs Python 3.9 or newer and nothing else.</p>
 <p>Save it, make it executable, and begin with <code>rabbitmqadmin --help</code> or
 <code>rabbitmqadmin help subcommands</code>. It is Warren's own, with the commands and options of
@@ -42,13 +44,13 @@ _MOVED = {
 
 def add_manual(app: web.Application, document: Callable[[], dict[str, Any]]) -> None:
     """Serve the pages; `document` is the OpenAPI document, asked for when somebody reads it."""
-    get = app.router.add_get
-    get("/api/index.html", _page(lambda: _of_api(document())))
-    get("/api/index.css", _file(lambda: _STYLE.encode(), "text/css"))
-    get("/cli/index.html", _page(lambda: _html("rabbitmqadmin", _TOOL)))
-    get("/cli/rabbitmqadmin", _file(_SCRIPT.read_bytes, "application/octet-stream"))
+    get, prefix = app.router.add_get, app[PREFIX]
+    get(f"{prefix}/api/index.html", _page(lambda: _of_api(document())))
+    get(f"{prefix}/api/index.css", _file(lambda: _STYLE.encode(), "text/css"))
+    get(f"{prefix}/cli/index.html", _page(lambda: _html("rabbitmqadmin", _TOOL)))
+    get(f"{prefix}/cli/rabbitmqadmin", _file(_SCRIPT.read_bytes, "application/octet-stream"))
     for path, place in _MOVED.items():
-        get(path, _moved(place))
+        get(prefix + path, moved(301, prefix + place))
 
 
 def _of_api(document: dict[str, Any]) -> str:
@@ -63,7 +65,7 @@ def _of_api(document: dict[str, Any]) -> str:
     return _html(
         "HTTP API",
         "<p>Segments in braces are names, with <code>%2F</code> for a slash. The same for programs, with "
-        'the shapes of bodies and answers: <a href="/api/warren/openapi.json">openapi.json</a>.</p>'
+        'the shapes of bodies and answers: <a href="warren/openapi.json">openapi.json</a>.</p>'
         "<table><thead><tr><th>Method<th>Path<th>What it does<th>Query and body<tbody>"
         + "".join(rows)
         + "</table>",
@@ -84,7 +86,7 @@ def _body(body: object, *, has_names: bool) -> str:
 def _html(title: str, content: str) -> str:
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}: Warren</title>'
-        '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/api/index.css">'
+        '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="../api/index.css">'
         f"<h1>{title}</h1>{content}</html>"
     )
 
@@ -104,12 +106,5 @@ def _file(made: Callable[[], bytes], kind: str) -> Responder:
         if not kept:
             kept.append(await asyncio.to_thread(made))
         return web.Response(body=kept[0], content_type=kind, charset=charset, headers=_HEADERS)
-
-    return answer
-
-
-def _moved(place: str) -> Responder:
-    async def answer(request: web.Request) -> web.Response:
-        return web.Response(status=301, headers={"location": place})
 
     return answer

@@ -26,6 +26,8 @@ COOKIE = "warren_session"
 MARK = "x-warren-ui"
 
 _TOKEN_SIZE = 32
+# Where sessions begin and end, below the API.
+_PLACE = "/warren/session"
 # Where a browser says that a request comes from: ourselves, or whoever typed the address.
 _FETCH_SITE = "sec-fetch-site"
 _OURSELVES = "same-origin"
@@ -60,13 +62,13 @@ class Sessions:
         token = self._random_octets(_TOKEN_SIZE).hex()
         self._by_token[_digest_of(token)] = _Session(user, self._now(), self._now())
         response.set_cookie(
-            COOKIE, token, httponly=True, samesite="Strict", secure=request.secure, path="/api"
+            COOKIE, token, httponly=True, samesite="Strict", secure=request.secure, path=_api_of(request)
         )
 
     def end(self, request: web.Request, response: web.Response) -> None:
         """Sign out whoever asks."""
         self._by_token.pop(_digest(request), None)
-        response.del_cookie(COOKIE, path="/api", httponly=True, samesite="Strict")
+        response.del_cookie(COOKIE, path=_api_of(request), httponly=True, samesite="Strict")
 
     def user_of(self, request: web.Request, users: dict[str, User]) -> User | None:
         """Who asks, if a session says so; `users` are those that there are now.
@@ -106,6 +108,11 @@ class Sessions:
             if self._by_token[eldest].used_at >= since:
                 return
             del self._by_token[eldest]
+
+
+def _api_of(request: web.Request) -> str:
+    """The path of the API, below which the cookie is sent: `request` is for a session of it."""
+    return request.path.rstrip("/").removesuffix(_PLACE)
 
 
 def _digest(request: web.Request) -> bytes:

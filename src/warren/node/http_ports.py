@@ -55,6 +55,7 @@ class HttpPorts:
             csp=self._config.get(settings.CSP_POLICY),
             origins=frozenset(self._config.family(settings.CORS_ORIGINS).values()),
             origins_max_age=self._config.get(settings.CORS_MAX_AGE),
+            path_prefix=("/" + self._config.get(settings.PATH_PREFIX).strip("/")).rstrip("/"),
             metrics_path="/" + self._config.get(settings.PROMETHEUS_PATH).strip("/"),
         )
         for port in self._ports:

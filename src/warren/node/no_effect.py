@@ -103,7 +103,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "auth_ldap.log", "log.federation", "log.mirroring", "log.queue", "log.ra", "log.upgrade",
     ),
     "it is not there yet": (
-        "motd_file", "product", "management.path_prefix", "credential_validator",
+        "motd_file", "product", "credential_validator",
         "auth_cache", "auth_oauth2",
     ),
 }  # fmt: skip

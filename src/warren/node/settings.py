@@ -243,6 +243,9 @@ CORS_MAX_AGE: Setting[int | None] = Setting(
     unless(("none",), integer(0)),
     "seconds for which browsers remember it",
 )
+PATH_PREFIX = Setting(
+    "management.path_prefix", "", text, "what stands before all paths of the HTTP API and the web interface"
+)
 PROMETHEUS_PATH = Setting("prometheus.path", "/metrics", text, "where metrics are on their port")
 
 

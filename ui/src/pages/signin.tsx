@@ -7,7 +7,7 @@ export function SignIn({ signIn }: Pick<Session, "signIn">) {
   return (
     <main class="sign-in">
       <h1>
-        <img src="/icon.svg" alt="" width="40" height="40" /> Warren
+        <img src="icon.svg" alt="" width="40" height="40" /> Warren
       </h1>
       <Form submit="Sign in" action={({ username = "", password = "" }) => signIn(username, password)}>
         <Field name="username" label="User" required autocomplete="username" />

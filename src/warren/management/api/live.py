@@ -22,6 +22,7 @@ from warren.limits_http import (
 from warren.management.auth import authenticate, user_of
 from warren.management.describing import JSON, Description, described_as, description_of
 from warren.management.following import Ask, Following, asking, event_of
+from warren.management.interface import PREFIX
 from warren.management.managed import Managed
 from warren.management.protocol import HttpProtocol
 from warren.management.replies import Refused, bad_request
@@ -89,7 +90,7 @@ def _narrow(request: web.Request) -> None:
 
 async def _can_be_followed(request: web.Request, path: str) -> bool:
     """Whether `path`, decoded by the router, leads to a GET of the table that answers with JSON."""
-    if not path.startswith(_API) or "#" in path:
+    if not path.startswith(request.app[PREFIX] + _API) or "#" in path:
         return False
     try:
         URL(path, encoded=True)
