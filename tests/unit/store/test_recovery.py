@@ -170,28 +170,23 @@ def test_a_torn_end_is_no_damage_and_is_not_written_over() -> None:
     assert "00000002.segment" in there.files
 
 
+@pytest.mark.parametrize("has_catalog", [True, False])
 @pytest.mark.parametrize("before", [0, 20, 45])
-def test_damage_before_a_later_batch_is_reported_with_its_place_and_costs_one_record(before: int) -> None:
+def test_damage_before_a_later_batch_is_reported_with_its_place_and_costs_one_record(
+    before: int, has_catalog: bool
+) -> None:
     there = disk()
     written(there, b"first", b"second", b"third")
     at = there.files[FIRST].current.find(b"second")
     there.flip_bit(FIRST, at - before)
+    if not has_catalog:
+        del there.files[CATALOG]
     recovered = opened(there)
     assert bodies(recovered) == [b"first", b"third"]
     [damage] = recovered.damage
     assert damage.name == FIRST
     assert at - 100 < damage.at < at
     assert "record is damaged" in str(damage)
-
-
-def test_damage_before_a_later_batch_is_reported_also_where_the_catalog_is_gone() -> None:
-    there = disk()
-    written(there, b"first", b"second")
-    there.flip_bit(FIRST, place(there, FIRST, b"first"))
-    del there.files[CATALOG]
-    recovered = opened(there)
-    assert [error.name for error in recovered.damage] == [FIRST]
-    assert bodies(recovered) == [b"second"]
 
 
 @pytest.mark.parametrize("is_sealed", [False, True])
