@@ -7,8 +7,9 @@ again, since overwriting needs no new room and syncs in half the time of growing
 """
 
 from collections.abc import Callable
+from itertools import islice
 
-from warren.limits import SEGMENT_SIZE, SPARE_SEGMENTS_MAX, STATE_RECORD_SIZE_MAX
+from warren.limits import CATALOG_QUEUES_MAX, SEGMENT_SIZE, SPARE_SEGMENTS_MAX, STATE_RECORD_SIZE_MAX
 from warren.model.message import StoredMessage
 from warren.store.catalog import Catalog, Entry
 from warren.store.disk import Create, Delete, Rename, Step, Sync, SyncDirectory, Write
@@ -229,7 +230,9 @@ class Log:
 
 def entry_of(segment: Segment) -> Entry:
     """What the catalog is to know of `segment`, all of which was synced."""
-    return Entry(end=segment.size, count=segment.count, queues=tuple(segment.queues))
+    # No more than a slot has room for: it is asked for with each batch, and there may be many.
+    queues = tuple(islice(segment.queues, CATALOG_QUEUES_MAX))
+    return Entry(end=segment.size, count=segment.count, queues=queues)
 
 
 def spare_name(spares: list[str]) -> str:
