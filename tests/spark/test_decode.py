@@ -98,6 +98,7 @@ def test_a_wrong_schema_and_a_missing_place_are_wrong_usage(spark: SparkSession,
     assert "one of --queue and --stream" in refused("--bad-to", "dlx", "--schema", "id bigint")
 
 
+@pytest.mark.since((4, 2), "queries over queues")
 def test_a_queue_is_decoded_only_if_somebody_says_that_it_is_consumed(
     spark: SparkSession, warren: Place, tmp_path: Path
 ) -> None:
