@@ -245,6 +245,8 @@ def _stream(name: str, command: list[str], variables: dict[str, str]) -> tuple[i
     """Run `command` in a process group of its own, echo it line by line, and end it if it takes too long."""
     environment = {**os.environ, **variables, "PYTHONUNBUFFERED": "1"}
     environment.pop("PYTHONPATH", None)  # each environment has its own Warren; src/ must not shadow it
+    # Without bytecode on disk, each interpreted broker compiles all of src/ again: half of its start.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, start_new_session=True, text=True, errors="replace",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
