@@ -73,6 +73,11 @@ RETURNED_PER_REQUEST_MAX = 1_000
 HTTP_SAFE_S_MAX = 30
 # People signed in to the web interface at once: who was away longest is signed out for one more.
 SESSIONS_MAX = 10_000
+# And of one user: an account that many share has as many browsers; a script that signs in again and again
+# ends its own sessions, not those of others.
+SESSIONS_OF_USER_MAX = 100
+# How old what is stored of the last use of sessions may be: after a kill they end so much earlier when idle.
+SESSION_STORED_MS = 600_000
 # How long nobody may use a session before it ends: as RabbitMQ's management.login_session_timeout.
 SESSION_IDLE_MS = 28_800_000
 # And when it ends although it is used: people sign in once a day.

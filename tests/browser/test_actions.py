@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 from tests.browser.browsing import Visit, api, visit
-from tests.integration.process import Broker
+from tests.integration.process import Broker, broker
 from tests.integration.streaming import Raw
 
 from warren.wire.streams import commands
@@ -246,6 +246,25 @@ def test_signing_out_ends_it_and_a_wrong_password_is_told(node: Broker, chromium
         assert cookies == []
         tab.sign_in(password="wrong")
         expect(tab.page.get_by_role("alert")).to_have_text("Login failed")
+
+
+def test_who_is_signed_in_stays_so_when_the_broker_is_killed_and_started_again(
+    chromium: Chromium, tmp_path: Path
+) -> None:
+    data = "--data-dir", str(tmp_path)
+    with broker(*data) as first:
+        tab = Visit(first, chromium.new_page())
+        tab.sign_in()
+        tab.page.locator("#main").wait_for()
+        tab.open("queues")
+        # The broker is killed at the end of the block.
+    with broker(*data, "--management-port", str(first.ports["http"])):
+        tab.page.reload()
+        expect(tab.page.get_by_role("heading", level=1)).to_have_text("Queues")
+        expect(tab.page.locator(".user-name")).to_have_text("guest")
+        press(tab.page, "Sign out")
+        tab.page.get_by_label("User").wait_for()
+    tab.page.close()
 
 
 def test_the_keyboard_is_enough(tab: Visit) -> None:

@@ -1,12 +1,16 @@
 """Who is signed in to the web interface: a cookie that scripts cannot read, and no password in it.
 
 A session is 256 random bits, known to the browser, and here as their digest. It ends when its user signs out
-or in anew, is deleted, or gets another password, with the token of OAuth 2 that began it, when nobody used it
-for a while, after a day, and when the node stops. What its user may do is looked up with each request. Of
-somebody whom a directory knows that takes their password: such a session ends after an hour.
+or in anew, is deleted, or gets another password, when nobody used it for a while, and after a day. What its
+user may do is looked up with each request.
+
+Sessions of users of the metadata are stored, and outlive the node; what has ended is stored before that is
+answered. Those of users whom another system vouches for, a token of OAuth 2 or a directory, are in memory
+alone: they end with the token, or after an hour, and with the node, which could not ask again.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -16,8 +20,10 @@ from warren.access.grants import Bearer, Visitor, is_ended
 from warren.limits_http import (
     SESSION_IDLE_MS,
     SESSION_MS_MAX,
+    SESSION_STORED_MS,
     SESSION_VISITOR_MS_MAX,
     SESSIONS_MAX,
+    SESSIONS_OF_USER_MAX,
 )
 from warren.metadata.users import User
 
@@ -35,42 +41,109 @@ _BY_HAND = "none"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """What is stored of a session: nothing with which anybody could sign in."""
+
+    # The digest of its token.
+    token: bytes
+    user: str
+    # The digest of what its user's password was compared with.
+    password: bytes
+    # Unix time, ms.
+    began_at: int
+    used_at: int
+
+
+StoreSessions = Callable[[list[StoredSession]], Awaitable[None]]
+
+
 @dataclass(slots=True)
 class _Session:
     """One of them."""
 
-    user: User
+    name: str
+    # As they came; None for a user of the metadata.
+    visitor: Visitor | None
+    password: bytes
     began_at: int
     used_at: int
 
 
 class Sessions:
-    """Those of one node."""
+    """Those of one node, in the order in which they were used."""
 
     def __init__(self, random_octets: Callable[[int], bytes], now: Callable[[], int]) -> None:
         self._random_octets = random_octets
         self._now = now
         # By the digest of the token; whoever was used last stands last.
         self._by_token: dict[bytes, _Session] = {}
+        # Puts what is to outlive the node in the place of what was stored; None: nothing is stored.
+        self._store: StoreSessions | None = None
+        self._storing: asyncio.Task[None] | None = None
+        # How many changes there were, and how many of them are stored.
+        self._changes = 0
+        self._stored = 0
+        self._stored_at = 0
+
+    def restore(
+        self, stored: Iterable[StoredSession], users: Mapping[str, User], store: StoreSessions
+    ) -> None:
+        """Go on with those of `stored` that have not ended, and `store` what changes from now on."""
+        now = self._now()
+        for row in sorted(stored, key=lambda row: row.used_at)[-SESSIONS_MAX:]:
+            session = _Session(row.user, None, row.password, row.began_at, row.used_at)
+            # How old it is cannot be known of a session that has not begun yet.
+            if row.began_at <= now and self._present(session, users) is not None:
+                self._by_token[row.token] = session
+        self._store = store
+        self._stored_at = now
+
+    async def stored(self) -> None:
+        """Wait until everything up to now is stored."""
+        if self._store is not None and self._stored < self._changes:
+            # Whoever waits may leave; what they wait for goes on.
+            await asyncio.shield(self._begin_storing())
+
+    async def close(self) -> None:
+        """Store when each was used last."""
+        self._changes += 1
+        await self.stored()
 
     def begin(self, user: User, request: web.Request, response: web.Response) -> None:
         """Sign `user` in: `response` takes the cookie to the browser, whose old one is worth nothing then."""
         self._forget_idle()
         self._by_token.pop(_digest(request), None)
-        while len(self._by_token) >= SESSIONS_MAX:
-            del self._by_token[next(iter(self._by_token))]
-        token = self._random_octets(_TOKEN_SIZE).hex()
-        self._by_token[_digest_of(token)] = _Session(user, self._now(), self._now())
+        self._make_room(user.name)
+        token, now = self._random_octets(_TOKEN_SIZE).hex(), self._now()
+        visitor = user if isinstance(user, Visitor) else None
+        self._by_token[_digest_of(token)] = _Session(user.name, visitor, _password_digest(user), now, now)
+        self._changes += 1
         response.set_cookie(
             COOKIE, token, httponly=True, samesite="Strict", secure=request.secure, path=_api_of(request)
         )
 
     def end(self, request: web.Request, response: web.Response) -> None:
         """Sign out whoever asks."""
-        self._by_token.pop(_digest(request), None)
+        if self._by_token.pop(_digest(request), None) is not None:
+            self._changes += 1
         response.del_cookie(COOKIE, path=_api_of(request), httponly=True, samesite="Strict")
 
-    def user_of(self, request: web.Request, users: dict[str, User]) -> User | None:
+    def user_changed(self, name: str, user: User | None) -> None:
+        """End the sessions of `name`, for good, if they are deleted (None) or have another password now."""
+        password = None if user is None else _password_digest(user)
+        ended = [
+            token
+            for token, session in self._by_token.items()
+            if session.name == name and session.visitor is None and session.password != password
+        ]
+        for token in ended:
+            del self._by_token[token]
+        if ended:
+            self._changes += 1
+            self._store_later()
+
+    def user_of(self, request: web.Request, users: Mapping[str, User]) -> User | None:
         """Who asks, if a session says so; `users` are those that there are now.
 
         What changes something has to carry the mark: a cookie alone could have been sent by another page,
@@ -87,19 +160,30 @@ class Sessions:
         if user is not None:
             session.used_at = self._now()
             self._by_token[digest] = session
+            if session.used_at - self._stored_at > SESSION_STORED_MS:
+                self._changes += 1
+                self._store_later()
         return user
 
-    def _present(self, session: _Session, users: dict[str, User]) -> User | None:
+    def _present(self, session: _Session, users: Mapping[str, User]) -> User | None:
         """The user of `session` as they are now; None if it has ended."""
-        now, user = self._now(), session.user
+        now, visitor = self._now(), session.visitor
         if now - session.used_at > SESSION_IDLE_MS or now - session.began_at > SESSION_MS_MAX:
             return None
-        if isinstance(user, Bearer):
-            return None if is_ended(user, now) else user
-        if isinstance(user, Visitor):
-            return user if now - session.began_at <= SESSION_VISITOR_MS_MAX else None
-        found = users.get(user.name)
-        return found if found is not None and found.password == user.password else None
+        if isinstance(visitor, Bearer):
+            return None if is_ended(visitor, now) else visitor
+        if visitor is not None:
+            return visitor if now - session.began_at <= SESSION_VISITOR_MS_MAX else None
+        found = users.get(session.name)
+        return found if found is not None and _password_digest(found) == session.password else None
+
+    def _make_room(self, name: str) -> None:
+        """End who was away longest, of the user `name` and of all, where one more would be too many."""
+        theirs = [token for token, session in self._by_token.items() if session.name == name]
+        for token in theirs[: max(0, len(theirs) + 1 - SESSIONS_OF_USER_MAX)]:
+            del self._by_token[token]
+        while len(self._by_token) >= SESSIONS_MAX:
+            del self._by_token[next(iter(self._by_token))]
 
     def _forget_idle(self) -> None:
         since = self._now() - SESSION_IDLE_MS
@@ -108,6 +192,34 @@ class Sessions:
             if self._by_token[eldest].used_at >= since:
                 return
             del self._by_token[eldest]
+
+    def _store_later(self) -> None:
+        if self._store is not None:
+            self._begin_storing()
+
+    def _begin_storing(self) -> asyncio.Task[None]:
+        if self._storing is None:
+            self._storing = asyncio.get_running_loop().create_task(self._store_all())
+        return self._storing
+
+    def _outliving(self) -> list[StoredSession]:
+        """Those that outlive the node."""
+        return [
+            StoredSession(token, session.name, session.password, session.began_at, session.used_at)
+            for token, session in self._by_token.items()
+            if session.visitor is None
+        ]
+
+    async def _store_all(self) -> None:
+        """Store what there is, and what changes meanwhile."""
+        assert self._store is not None
+        try:
+            while self._stored < self._changes:
+                changes, self._stored_at = self._changes, self._now()
+                await self._store(self._outliving())
+                self._stored = changes
+        finally:
+            self._storing = None
 
 
 def _api_of(request: web.Request) -> str:
@@ -121,3 +233,9 @@ def _digest(request: web.Request) -> bytes:
 
 def _digest_of(token: str) -> bytes:
     return blake2b(token.encode("utf-8", "surrogateescape"), digest_size=_TOKEN_SIZE).digest()
+
+
+def _password_digest(user: User) -> bytes:
+    """Tells one password of `user` from the next; what it is compared with has a salt."""
+    octets = user.hashing_algorithm.encode("utf-8", "surrogatepass") + b"\x00" + user.password_hash
+    return blake2b(octets, digest_size=_TOKEN_SIZE).digest()

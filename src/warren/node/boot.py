@@ -39,6 +39,7 @@ from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
 from warren.node.patterns import report_suspended
 from warren.node.refusal import BootRefused, NodeFailed
 from warren.node.sampling import Sampling
+from warren.node.session_file import restore_sessions
 from warren.runtime.clock import Clock
 from warren.runtime.collector import Collector
 from warren.runtime.folder import Folder, FolderRefused
@@ -197,6 +198,7 @@ class Node:
             self._log.publish(self.broker.log_exchange(), self._config)
         if self._folder is not None:
             await self.broker.open_storage(self._folder.path)
+            restore_sessions(self._managed.sessions, self._folder.path, self._config, self.broker.metadata)
         self._monitors.configure(self._config)
         try:
             self._tls = listening.tls(self._config)
@@ -252,6 +254,7 @@ class Node:
         for listener in self._listeners:
             listener.abort()
         await self._http.stop()
+        await self._managed.sessions.close()
         for periodic in self._periodic:
             periodic.stop()
         self._collector.end()

@@ -1,5 +1,9 @@
 """Who is signed in to the web interface."""
 
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from functools import wraps
 from itertools import count
 
 import pytest
@@ -12,16 +16,28 @@ from warren.access.scopes import Scopes
 from warren.limits_http import (
     SESSION_IDLE_MS,
     SESSION_MS_MAX,
+    SESSION_STORED_MS,
     SESSION_VISITOR_MS_MAX,
     SESSIONS_MAX,
+    SESSIONS_OF_USER_MAX,
 )
-from warren.management.sessions import COOKIE, MARK, Sessions
+from warren.management.sessions import COOKIE, MARK, Sessions, StoredSession
 from warren.metadata.machine import Metadata
 from warren.metadata.users import User
 
 ALICE = User(name="alice", password_hash=b"1", hashing_algorithm="sha256", tags=("administrator",), limits={})
 USERS = {"alice": ALICE}
 NEWCOMER = make_mocked_request("POST", "/api/warren/session")
+
+
+def in_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
+    """`test` in a loop of its own."""
+
+    @wraps(test)
+    def run() -> None:
+        asyncio.run(test())
+
+    return run
 
 
 class Browser:
@@ -168,6 +184,10 @@ def test_the_tags_are_those_of_now() -> None:
     assert browser.user({"alice": less}) is less
 
 
+def named(name: str) -> User:
+    return replace(ALICE, name=name)
+
+
 def test_there_are_so_many_at_most_and_the_one_unused_longest_ends() -> None:
     browser = Browser()
     browser.sign_in()
@@ -176,9 +196,191 @@ def test_there_are_so_many_at_most_and_the_one_unused_longest_ends() -> None:
     second = browser.cookie
     browser.cookie = first
     assert browser.user() is ALICE
-    for _ in range(SESSIONS_MAX - 1):
-        browser.sign_in()
+    for number in range(SESSIONS_MAX - 1):
+        browser.sign_in(named(str(number)))
     browser.cookie = second
     assert browser.user() is None
     browser.cookie = first
     assert browser.user() is ALICE
+
+
+def test_who_signs_in_again_and_again_ends_their_own_sessions_and_no_others() -> None:
+    browser = Browser()
+    bob = named("bob")
+    browser.sign_in(bob)
+    bobs = browser.cookie
+    browser.sign_in()
+    first = browser.cookie
+    for _ in range(SESSIONS_OF_USER_MAX):
+        browser.sign_in()
+        assert browser.user() is ALICE
+    browser.cookie = first
+    assert browser.user() is None
+    browser.cookie = bobs
+    assert browser.user({"bob": bob}) is bob
+
+
+def test_a_password_that_comes_back_brings_no_session_back() -> None:
+    for between in (None, replace(ALICE, password_hash=b"2"), replace(ALICE, password_hash=b"")):
+        browser = Browser()
+        browser.sign_in()
+        browser.sessions.user_changed("alice", between)
+        assert browser.user() is None
+    browser = Browser()
+    browser.sign_in()
+    browser.sessions.user_changed("alice", replace(ALICE, tags=()))
+    browser.sessions.user_changed("bob", None)
+    assert browser.user() is ALICE
+
+
+class Restarted:
+    """A browser whose broker has a place for sessions, and can be killed."""
+
+    def __init__(self) -> None:
+        self.stored: list[StoredSession] = []
+        self.writes = 0
+        self.browser = Browser()
+        self.kill()
+
+    async def store(self, sessions: list[StoredSession]) -> None:
+        self.writes += 1
+        self.stored = sessions
+
+    def kill(self, users: dict[str, User] = USERS) -> None:
+        self.browser.sessions = Sessions(lambda size: b"7" * size, lambda: self.browser.now)
+        self.browser.sessions.restore(self.stored, users, self.store)
+
+
+@in_loop
+async def test_a_session_outlives_the_node_and_its_end_does_too() -> None:
+    restarted = Restarted()
+    browser = restarted.browser
+    browser.sign_in()
+    await browser.sessions.stored()
+    restarted.kill()
+    assert browser.user() is ALICE
+    browser.sessions.end(browser.request(), web.Response())
+    await browser.sessions.stored()
+    restarted.kill()
+    assert browser.user() is None
+
+
+@in_loop
+async def test_what_is_stored_lets_nobody_in() -> None:
+    restarted = Restarted()
+    restarted.browser.sign_in()
+    await restarted.browser.sessions.stored()
+    [stored] = restarted.stored
+    token = restarted.browser.cookie
+    assert token not in repr(stored)
+    assert bytes.fromhex(token) != stored.token
+    restarted.browser.cookie = stored.token.hex()
+    assert restarted.browser.user() is None
+
+
+@in_loop
+async def test_a_session_is_no_younger_after_a_restart() -> None:
+    restarted = Restarted()
+    browser = restarted.browser
+    browser.sign_in()
+    await browser.sessions.stored()
+    browser.now = SESSION_IDLE_MS + 1
+    restarted.kill()
+    assert browser.user() is None
+    browser.sign_in()
+    for _ in range(4):
+        browser.now += SESSION_MS_MAX // 4
+        assert browser.user() is ALICE
+        await browser.sessions.stored()
+        restarted.kill()
+    browser.now += 1
+    assert browser.user() is None
+
+
+@in_loop
+async def test_the_last_use_is_stored_now_and_then_and_at_the_end() -> None:
+    restarted = Restarted()
+    browser = restarted.browser
+    browser.sign_in()
+    await browser.sessions.stored()
+    browser.now = SESSION_STORED_MS
+    assert browser.user() is ALICE
+    await browser.sessions.stored()
+    assert restarted.writes == 1
+    browser.now += 1
+    assert browser.user() is ALICE
+    await browser.sessions.stored()
+    assert restarted.stored[0].used_at == browser.now
+    browser.now += 5
+    assert browser.user() is ALICE
+    await browser.sessions.close()
+    assert restarted.stored[0].used_at == browser.now
+
+
+@in_loop
+async def test_who_is_deleted_or_has_another_password_is_not_signed_in_after_a_restart() -> None:
+    for users in (
+        {},
+        {"alice": replace(ALICE, password_hash=b"2")},
+        {"alice": replace(ALICE, password_hash=b"")},
+    ):
+        restarted = Restarted()
+        restarted.browser.sign_in()
+        await restarted.browser.sessions.stored()
+        restarted.kill(users)
+        # Not even if they are again what they were.
+        assert restarted.browser.user() is None
+        restarted = Restarted()
+        restarted.browser.sign_in()
+        restarted.browser.sessions.user_changed("alice", users.get("alice"))
+        await restarted.browser.sessions.stored()
+        assert restarted.stored == []
+
+
+@in_loop
+async def test_who_another_system_vouches_for_is_signed_in_no_longer_than_the_node_lives() -> None:
+    restarted = Restarted()
+    restarted.browser.sign_in(bearer("alice", Scopes(["tag:monitoring"]), None))
+    await restarted.browser.sessions.stored()
+    assert restarted.stored == []
+    restarted.kill()
+    assert restarted.browser.user() is None
+
+
+@in_loop
+async def test_a_session_of_the_future_is_none() -> None:
+    restarted = Restarted()
+    restarted.browser.now = 1_000
+    restarted.browser.sign_in()
+    await restarted.browser.sessions.stored()
+    restarted.browser.now = 999
+    restarted.kill()
+    assert restarted.browser.user() is None
+
+
+@in_loop
+async def test_many_who_sign_in_at_once_are_stored_together_and_one_who_leaves_stops_nothing() -> None:
+    restarted = Restarted()
+    release = asyncio.Event()
+    first = [StoredSession(b"", "", b"", 0, 0)]
+
+    async def slow(sessions: list[StoredSession]) -> None:
+        first[:] = sessions
+        await release.wait()
+        await restarted.store(sessions)
+
+    browser = restarted.browser
+    numbers = count()
+    browser.sessions = Sessions(lambda size: next(numbers).to_bytes(size, "big"), lambda: browser.now)
+    browser.sessions.restore([], USERS, slow)
+    browser.sign_in()
+    leaving = asyncio.ensure_future(browser.sessions.stored())
+    while len(first) != 1 or not first[0].user:
+        await asyncio.sleep(0)
+    leaving.cancel()
+    for _ in range(9):
+        browser.sign_in()
+    waiting = [asyncio.ensure_future(browser.sessions.stored()) for _ in range(9)]
+    release.set()
+    await asyncio.gather(*waiting)
+    assert (restarted.writes, len(restarted.stored)) == (2, 10)

@@ -35,11 +35,13 @@ async def sign_in(request: web.Request, node: Managed) -> web.Response:
         raise
     response = done()
     node.sessions.begin(user, request, response)
+    await node.sessions.stored()
     return response
 
 
-def sign_out(request: web.Request, node: Managed) -> web.Response:
-    """End the session of who asks, if there is one."""
+async def sign_out(request: web.Request, node: Managed) -> web.Response:
+    """End the session of who asks, if there is one; no restart brings it back."""
     response = done()
     node.sessions.end(request, response)
+    await node.sessions.stored()
     return response

@@ -1,0 +1,134 @@
+"""Who is signed in to the web interface, over restarts: a file of its own, for its owner alone.
+
+    <data>/sessions │ "WRNSES" │ version u16 │ basis, 32 octets │ sessions, JSON │ checksum u32 │
+
+The checksum is CRC32C over all before it. The JSON is a list with an object for each session, with the fields
+of `management/sessions.StoredSession`; of tokens and passwords there are digests only. The basis is a digest
+of the settings that say who may log in with a password: with others, nobody is signed in.
+
+The file is replaced as a whole. One that cannot be read signs everybody out, and is in nobody's way; one that
+cannot be replaced is removed, so that no restart brings back a session that has ended.
+"""
+
+import asyncio
+import logging
+import os
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+from google_crc32c import value as checksum_of
+
+from warren.management.sessions import Sessions, StoredSession
+from warren.metadata.events import Event, UserChanged, UserRemoved
+from warren.metadata.machine import Metadata
+from warren.node import settings
+from warren.node.config import Config
+
+logger = logging.getLogger("warren.sessions")
+
+_NAME = "sessions"
+_MAGIC = b"WRNSES"
+_VERSION = 1
+_BASIS_SIZE = 32
+_PREFIX = _MAGIC + _VERSION.to_bytes(2, "big")
+_HEAD_SIZE = len(_PREFIX) + _BASIS_SIZE
+_CHECKSUM_SIZE = 4
+
+
+class SessionFileError(Exception):
+    """The file does not say who is signed in; the message says why."""
+
+
+class SessionFile:
+    """That of one data directory."""
+
+    def __init__(self, folder: Path, basis: bytes) -> None:
+        """With settings of which `basis` is the digest."""
+        self._path = folder / _NAME
+        self._head = _PREFIX + basis
+
+    def read(self) -> list[StoredSession]:
+        """Who was signed in with the same settings; SessionFileError if that cannot be known."""
+        try:
+            octets = self._path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise SessionFileError(error.strerror) from error
+        if not octets.startswith(_MAGIC) or len(octets) < _HEAD_SIZE + _CHECKSUM_SIZE:
+            raise SessionFileError("it is damaged")
+        version = int.from_bytes(octets[len(_MAGIC) : len(_PREFIX)], "big")
+        if version > _VERSION:
+            raise SessionFileError(f"format {version} is newer than {_VERSION}")
+        content, checksum = octets[:-_CHECKSUM_SIZE], octets[-_CHECKSUM_SIZE:]
+        if checksum_of(content) != int.from_bytes(checksum, "big"):
+            raise SessionFileError("it is damaged")
+        if not content.startswith(self._head):
+            logger.info("nobody is signed in: other settings say who may log in")
+            return []
+        try:
+            return msgspec.json.decode(content[_HEAD_SIZE:], type=list[StoredSession])
+        except msgspec.DecodeError as error:
+            raise SessionFileError("it is damaged") from error
+
+    async def write(self, sessions: list[StoredSession]) -> None:
+        """Have the file say `sessions` and nothing else, also after a power cut; a failure is logged."""
+        try:
+            await asyncio.to_thread(self._write, sessions)
+        except OSError as error:
+            logger.error("a restart signs everybody out: %s: %s", self._path, error.strerror)
+
+    def _write(self, sessions: list[StoredSession]) -> None:
+        content = self._head + msgspec.json.encode(sessions)
+        new = self._path.with_name(_NAME + ".new")
+        try:
+            with open(new, "wb", opener=_private) as file:
+                file.write(content + checksum_of(content).to_bytes(_CHECKSUM_SIZE, "big"))
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            raise
+        finally:
+            _sync_directory(self._path.parent)
+
+
+def restore_sessions(sessions: Sessions, folder: Path, config: Config, metadata: Metadata) -> None:
+    """Go on with the `sessions` of the node that had `folder` before, and keep their file from now on."""
+    file = SessionFile(folder, basis_of(config))
+    try:
+        stored = file.read()
+    except SessionFileError as error:
+        logger.warning("everybody is signed out: %s: %s", folder / _NAME, error)
+        stored = []
+    sessions.restore(stored, metadata.users.by_name, file.write)
+
+    def changed(event: Event) -> None:
+        if isinstance(event, UserChanged | UserRemoved):
+            sessions.user_changed(event.user, metadata.users.by_name.get(event.user))
+
+    metadata.listen(changed)
+
+
+def basis_of(config: Config) -> bytes:
+    """A digest of the settings that say who may log in with a password."""
+    said = (
+        sorted((number, str(source)) for number, source in config.family(settings.BACKENDS).items()),
+        str(config.get(settings.CACHED_BACKEND)),
+        sorted(config.family(settings.LOOPBACK_USERS).items()),
+    )
+    return blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=_BASIS_SIZE).digest()
+
+
+def _sync_directory(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -1,0 +1,113 @@
+"""Whoever is signed in to the web interface is so after a kill, and whoever is not is not."""
+
+import json
+import signal
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from tests.integration.api import Client
+from tests.integration.process import Broker, broker
+from tests.integration.test_interface import MARKED, ask, signed_in
+
+ALICE = {"password": "first", "tags": "monitoring"}
+
+
+def started(data: Path, **settings: str) -> AbstractContextManager[Broker]:
+    return broker("--data-dir", str(data), **settings)
+
+
+def kill(node: Broker) -> None:
+    node.process.send_signal(signal.SIGKILL)
+    node.process.wait()
+
+
+def sign_in(node: Broker, name: str, password: str) -> str:
+    body = json.dumps({"username": name, "password": password})
+    response, _ = ask(node, "POST /api/warren/session", MARKED, body)
+    assert response.status == 204
+    return (response.getheader("set-cookie") or "").partition(";")[0]
+
+
+def who(node: Broker, cookie: str) -> str | None:
+    """Whom the cookie stands for; None: for nobody."""
+    response, body = ask(node, "GET /api/whoami", {"cookie": cookie})
+    assert response.status in (200, 401)
+    return str(json.loads(body)["name"]) if response.status == 200 else None
+
+
+def test_a_sign_in_survives_kill_9_and_so_does_signing_out(tmp_path: Path) -> None:
+    with started(tmp_path) as node:
+        stays, leaves = signed_in(node), signed_in(node)
+        assert ask(node, "DELETE /api/warren/session", {"cookie": leaves} | MARKED)[0].status == 204
+        kill(node)
+    file = tmp_path / "sessions"
+    assert file.stat().st_mode & 0o777 == 0o600
+    token = stays.partition("=")[2]
+    assert token.encode() not in file.read_bytes()
+    with started(tmp_path) as node:
+        assert who(node, stays) == "guest"
+        assert who(node, leaves) is None
+        # With it things can be changed, and it can be signed out.
+        assert ask(node, "PUT /api/vhosts/later", {"cookie": stays} | MARKED)[0].status == 201
+        assert ask(node, "DELETE /api/warren/session", {"cookie": stays} | MARKED)[0].status == 204
+        kill(node)
+    with started(tmp_path) as node:
+        assert who(node, stays) is None
+
+
+def test_another_password_or_none_and_the_end_of_a_user_end_what_was_signed_in(tmp_path: Path) -> None:
+    changes = {
+        "changed": ("PUT /users/changed", {"password": "second", "tags": "monitoring"}),
+        "cleared": ("PUT /users/cleared", {"password_hash": "", "tags": "monitoring"}),
+        "deleted": ("DELETE /users/deleted", None),
+    }
+    with started(tmp_path) as node:
+        client = Client(node)
+        cookies = {}
+        for name in ("untouched", *changes):
+            assert client.status(f"PUT /users/{name}", ALICE) == 201
+            cookies[name] = sign_in(node, name, "first")
+        for line, body in changes.values():
+            assert client.status(line, body) == 204
+        # Who has the password that they had is not who was signed in.
+        assert client.status("PUT /users/deleted", ALICE) == 201
+        known = {name: who(node, cookie) for name, cookie in cookies.items()}
+        assert known == {"untouched": "untouched", "changed": None, "cleared": None, "deleted": None}
+        kill(node)
+    with started(tmp_path) as node:
+        assert {name: who(node, cookie) for name, cookie in cookies.items()} == known
+
+
+def test_a_damaged_file_of_sign_ins_signs_everybody_out_and_is_in_nobodys_way(tmp_path: Path) -> None:
+    with started(tmp_path) as node:
+        cookie = signed_in(node)
+        assert node.stop() == 0
+    file = tmp_path / "sessions"
+    octets = bytearray(file.read_bytes())
+    octets[60] ^= 1
+    file.write_bytes(octets)
+    with started(tmp_path) as node:
+        assert any(f"everybody is signed out: {file}: it is damaged" in line for line in node.lines)
+        assert who(node, cookie) is None
+        cookie = signed_in(node)
+        assert node.stop() == 0
+    with started(tmp_path) as node:
+        assert who(node, cookie) == "guest"
+
+
+def test_whoever_could_not_sign_in_any_more_is_signed_in_no_more(tmp_path: Path) -> None:
+    with started(tmp_path) as node:
+        cookie = signed_in(node)
+        kill(node)
+    config = tmp_path / "rabbitmq.conf"
+    config.write_text("loopback_users.guest = true\nloopback_users.other = true\n")
+    with broker("--data-dir", str(tmp_path), config=config) as node:
+        assert who(node, cookie) is None
+
+
+def test_in_memory_a_sign_in_ends_with_the_broker(tmp_path: Path) -> None:
+    with broker() as node:
+        cookie = signed_in(node)
+        assert who(node, cookie) == "guest"
+    with broker() as node:
+        assert who(node, cookie) is None

@@ -1,0 +1,106 @@
+"""The file of who is signed in to the web interface."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from google_crc32c import value
+
+from warren.management.sessions import StoredSession
+from warren.node.config import Config, Entry
+from warren.node.session_file import SessionFile, SessionFileError, basis_of
+
+BASIS = b"b" * 32
+ALICE = StoredSession(b"\xff" * 32, "älice", b"\x00" * 32, 1_700_000_000_000, 1_700_000_000_001)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> SessionFile:
+    return SessionFile(tmp_path, BASIS)
+
+
+def write(file: SessionFile, *sessions: StoredSession) -> None:
+    asyncio.run(file.write(list(sessions)))
+
+
+def test_what_is_written_is_read_again_and_is_its_owners_alone(file: SessionFile, tmp_path: Path) -> None:
+    assert file.read() == []
+    write(file, ALICE)
+    assert file.read() == [ALICE]
+    assert (tmp_path / "sessions").stat().st_mode & 0o777 == 0o600
+    write(file)
+    assert file.read() == []
+    assert [path.name for path in tmp_path.iterdir()] == ["sessions"]
+
+
+def test_the_format_is_what_the_module_says(file: SessionFile, tmp_path: Path) -> None:
+    write(file, ALICE)
+    octets = (tmp_path / "sessions").read_bytes()
+    assert octets[:40] == b"WRNSES\x00\x01" + BASIS
+    assert (
+        octets[40:-4]
+        == (
+            '[{"token":"' + "/" * 42 + '8=","user":"älice","password":"' + "A" * 43 + '=",'
+            '"began_at":1700000000000,"used_at":1700000000001}]'
+        ).encode()
+    )
+    assert octets[-4:] == value(octets[:-4]).to_bytes(4, "big")
+
+
+def test_a_file_of_which_any_octet_is_not_what_was_written_signs_everybody_out(
+    file: SessionFile, tmp_path: Path
+) -> None:
+    write(file, ALICE)
+    path = tmp_path / "sessions"
+    octets = path.read_bytes()
+    for at in range(len(octets)):
+        path.write_bytes(octets[:at] + bytes([octets[at] ^ 1]) + octets[at + 1 :])
+        with pytest.raises(SessionFileError):
+            file.read()
+        path.write_bytes(octets[:at])
+        with pytest.raises(SessionFileError, match="damaged"):
+            file.read()
+
+
+@pytest.mark.parametrize("json", [b"", b"{}", b'[{"token":"?"}]', b'[{"token":1}]', b"[null]"])
+def test_a_whole_file_with_something_else_in_it_signs_everybody_out(
+    file: SessionFile, tmp_path: Path, json: bytes
+) -> None:
+    octets = b"WRNSES\x00\x01" + BASIS + json
+    (tmp_path / "sessions").write_bytes(octets + value(octets).to_bytes(4, "big"))
+    with pytest.raises(SessionFileError, match="damaged"):
+        file.read()
+
+
+def test_a_newer_format_is_named(file: SessionFile, tmp_path: Path) -> None:
+    write(file, ALICE)
+    path = tmp_path / "sessions"
+    path.write_bytes(path.read_bytes()[:6] + b"\x00\x02" + path.read_bytes()[8:])
+    with pytest.raises(SessionFileError, match="format 2 is newer than 1"):
+        file.read()
+
+
+def test_with_other_settings_of_who_may_log_in_nobody_is_signed_in(file: SessionFile, tmp_path: Path) -> None:
+    write(file, ALICE)
+    assert SessionFile(tmp_path, b"c" * 32).read() == []
+    default = basis_of(Config())
+    assert default == basis_of(Config())
+    others = [
+        {"auth_backends.1": "ldap"},
+        {"auth_backends.1": "internal", "auth_backends.2": "oauth2"},
+        {"loopback_users.guest": "false"},
+    ]
+    assert (
+        len({default, *(basis_of(Config(Entry(*pair, "x") for pair in chosen.items())) for chosen in others)})
+        == 4
+    )
+
+
+def test_what_cannot_be_written_is_said_and_no_ended_session_comes_back(
+    file: SessionFile, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(file, ALICE)
+    (tmp_path / "sessions.new").mkdir()
+    write(file)
+    assert file.read() == []
+    assert "a restart signs everybody out" in caplog.text
