@@ -254,6 +254,8 @@ def any_command(chance: random.Random) -> Command:
     vhost = chance.choice(["v", "v", "v", "w"])
     one, two = chance.choice("abc"), chance.choice("abc")
     is_to_queue = chance.random() < 0.6
+    # No two queues ever have a lease of the same id.
+    leased = one + chance.choice("123")
     binding = {"vhost": vhost, "source": one, "destination": two, "is_to_queue": is_to_queue}
     everything: list[Command] = [
         PutVhost(name=vhost, description=one),
@@ -286,9 +288,9 @@ def any_command(chance: random.Random) -> Command:
         DeleteQueue(vhost=vhost, name=one),
         DeleteQueue(vhost=vhost, name=one),
         *[PauseQueue(vhost=vhost, name=one, is_paused=chance.random() < 0.6)] * 3,
-        *[GrantLease(vhost=vhost, lease=lease(chance.choice("123"), queue=one))] * 3,
-        RenewLease(vhost=vhost, id=chance.choice("123"), expires_at=chance.randrange(9)),
-        EndLease(vhost=vhost, id=chance.choice("123"), state=chance.choice(list(LeaseState)[1:])),
+        *[GrantLease(vhost=vhost, lease=lease(leased, queue=one))] * 3,
+        RenewLease(vhost=vhost, id=leased, expires_at=chance.randrange(9)),
+        EndLease(vhost=vhost, id=leased, state=chance.choice(list(LeaseState)[1:])),
         DeleteExclusiveQueues(vhost=vhost, owner="c", count_max=2),
         DeleteExchange(vhost=vhost, name=one, if_unused=chance.random() < 0.5),
     ]
