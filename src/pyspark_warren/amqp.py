@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar
 
 from pyspark_warren.deliveries import DeliveryReader
-from pyspark_warren.options import Broker, Tls
+from pyspark_warren.options import Broker
 from warren.client.link import BrokerRefused, Link, Manner, closed
 from warren.client.settling import ack
+from warren.client.tls import ClientTls, TlsNames, client_context, refusal_hint, wants_certificate
 from warren.wire.methods import (
     BasicCancel,
     BasicConsume,
@@ -37,6 +38,12 @@ WAIT_S_MAX = 5.0
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
+_TLS_NAMES = TlsNames(
+    ca_file="'tls.caFile'", cert_file="'tls.certFile'", key_file="'tls.keyFile'",
+    key_password="'tls.keyPassword'",
+)  # fmt: skip
+
+
 class Unreachable(BrokerRefused):
     """There is no connection, after all patience."""
 
@@ -57,7 +64,8 @@ def connect(broker: Broker) -> Link:
         except (OSError, BrokerRefused) as error:
             if wait_s is None or not is_away(error):
                 host = f"{broker.target.host}:{broker.target.port}"
-                raise Unreachable(f"no connection to {host}: {error}{_hint(error)}") from error
+                hint = hint_of(error, broker.tls) if broker.target.is_tls else ""
+                raise Unreachable(f"no connection to {host}: {error}{hint}") from error
         time.sleep(wait_s)
     raise AssertionError
 
@@ -91,7 +99,9 @@ def patiently(broker: Broker, ask: Callable[[], T]) -> T:
 
 def is_away(error: Exception) -> bool:
     """Whether the same may be answered when the broker is back: it is gone, or is being stopped."""
-    is_final = isinstance(error, ssl.SSLCertVerificationError | Unreachable)
+    is_final = isinstance(error, ssl.SSLCertVerificationError | Unreachable) or wants_certificate(
+        error.__cause__ or error
+    )
     return not is_final and getattr(error, "code", 0) in _AWAY
 
 
@@ -104,30 +114,17 @@ def _keep_alive(endpoint: socket.socket) -> None:
             endpoint.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _hint(error: Exception) -> str:
+def hint_of(error: Exception, tls: ClientTls) -> str:
+    """What to do about a connection with TLS that does not come about; nothing if that is not known."""
     if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
         return ". Nobody speaks TLS there: amqps wants such a port, 5671 mostly"
-    return ""
+    hint = refusal_hint(error, tls, _TLS_NAMES)
+    return f"; {hint}" if hint else ""
 
 
-def tls_context(tls: Tls) -> ssl.SSLContext:
+def tls_context(tls: ClientTls) -> ssl.SSLContext:
     """What a certificate is checked with; also for HTTPS."""
-    try:
-        context = ssl.create_default_context(cafile=tls.ca_file)
-    except OSError as error:
-        raise ValueError(f"'tls.caFile' cannot be read: {tls.ca_file}: {error.strerror or error}") from None
-    if not tls.is_verified:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if tls.cert_file:
-        files = f"{tls.cert_file}{f', {tls.key_file}' if tls.key_file else ''}"
-        try:
-            context.load_cert_chain(tls.cert_file, tls.key_file)
-        except OSError as error:
-            raise ValueError(
-                f"'tls.certFile' and 'tls.keyFile' cannot be read: {files}: {error.strerror or error}"
-            ) from None
-    return context
+    return client_context(tls, _TLS_NAMES)
 
 
 class Subscription:

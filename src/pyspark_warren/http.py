@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from pyspark_warren.amqp import tls_context, waits
+from pyspark_warren.amqp import hint_of, tls_context, waits
 from pyspark_warren.options import Broker
+from warren.client.tls import wants_certificate
 
 # As RabbitMQ's ports stand to each other: 5672 and 15672, 5671 and 15671.
 PORT_DISTANCE = 10_000
@@ -19,7 +20,7 @@ _AWAY = frozenset({502, 503, 504})
 
 
 class HttpRefused(Exception):
-    """An answer that is no success; `status` 0 if there was none."""
+    """An answer that is no success; `status` 0 if there was none, -1 if there will be none."""
 
     def __init__(self, text: str, status: int = 0, body: Mapping[str, Any] | None = None) -> None:
         super().__init__(text)
@@ -104,8 +105,9 @@ class Management:
             answer = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            status = -1 if isinstance(error, ssl.SSLCertVerificationError) else 0
-            raise HttpRefused(f"no answer from {self.place}: {error}", status) from error
+            is_final = isinstance(error, ssl.SSLCertVerificationError) or wants_certificate(error)
+            hint = hint_of(error, self.broker.tls) if self._context is not None else ""
+            raise HttpRefused(f"no answer from {self.place}: {error}{hint}", -1 if is_final else 0) from error
         if answer.status < 300:
             return answer
         told = _told(answer.read())

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pyspark_warren.schema import COLUMNS
+from warren.client.tls import ClientTls
 from warren.client.uri import DEFAULT_URI, Target, parse_uri
 
 MODES = ("auto", "stream", "lease", "classic", "browse")
@@ -27,16 +28,6 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
-    """What a certificate is checked with, and shown."""
-
-    ca_file: str | None
-    cert_file: str | None
-    key_file: str | None
-    is_verified: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
     """Where the broker is, and how patient to be with it."""
 
@@ -44,7 +35,7 @@ class Broker:
     # Like the target's, a password in it is not told.
     management: str | None = field(repr=False)
     transport: str
-    tls: Tls
+    tls: ClientTls
     retries: int
     timeout_ms: int
 
@@ -152,10 +143,11 @@ def _broker(options: "_Options") -> Broker:
         target=target,
         management=options.parsed("managementUri", _management, "") or None,
         transport=options.choice("transport", TRANSPORTS),
-        tls=Tls(
+        tls=ClientTls(
             ca_file=options.text("tls.caFile"),
             cert_file=options.text("tls.certFile"),
             key_file=options.text("tls.keyFile"),
+            key_password=options.text("tls.keyPassword"),
             is_verified=options.flag("tls.verify", default=True),
         ),
         retries=RETRIES if retries is None else retries,
@@ -284,6 +276,7 @@ _BROKER = {
     "tls.caFile": "a file of certificates to trust",
     "tls.certFile": "a file with the certificate to show",
     "tls.keyFile": "a file with its key",
+    "tls.keyPassword": "what opens an encrypted key",
     "tls.verify": "whether the broker's certificate is checked",
     "retries": "how often to try again",
     "timeoutMs": "how long to wait for the broker",

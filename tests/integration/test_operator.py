@@ -57,6 +57,7 @@ IN_STREAM = (STREAM, ("exchanges", "publish", "", "$", "hello"))
 PARTITIONS = (b"whole-eu", b"whole-us", b"whole-apac")
 SUPER = ("streams", "add-super", "$", "--partitions", "2")
 CASES = (
+    Case("health answering", (), "the HTTP API answers"),
     Case("streams list", ("name", "committed"), "$", (STREAM,)),
     Case("streams show", ("$",), "epoch", (STREAM,)),
     Case("streams clients", ("$",), "readers", (STREAM,)),

@@ -16,6 +16,7 @@ from pyspark_warren.amqp import CHANNEL
 from pyspark_warren.arrow import ArrowStreams
 from pyspark_warren.choosing import choose
 from pyspark_warren.filters import EVERYTHING
+from pyspark_warren.http import HttpRefused, Management, path
 from pyspark_warren.options import ReadOptions, read_options
 from pyspark_warren.partitions import Part, StreamPart
 from pyspark_warren.stream_source import StreamSource
@@ -24,6 +25,7 @@ from warren.client.link import BrokerRefused
 from warren.wire.methods import ExchangeDeclare, ExchangeDeclareOk, QueueBind, QueueBindOk
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+SHOW_ONE = r"'tls\.certFile' and 'tls\.keyFile' show one"
 SHORT = STREAM | {"x-max-length-bytes": 20_000, "x-stream-max-segment-size-bytes": 10_000}
 
 
@@ -247,27 +249,33 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, P
     server.private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
     client.private_key_and_cert_chain_pem.write_to_path(folder / "client.pem")
     authority.cert_pem.write_to_path(folder / "ca.pem")
-    port, management = free_port(), free_port()
+    port, management, https = free_port(), free_port(), free_port()
     settings = {
         "listeners.ssl.default": f"127.0.0.1:{port}",
-        "ssl_options.certfile": str(folder / "server.pem"),
-        "ssl_options.keyfile": str(folder / "server.pem"),
-        "ssl_options.cacertfile": str(folder / "ca.pem"),
-        "ssl_options.verify": "verify_peer",
-        "ssl_options.fail_if_no_peer_cert": "true",
+        "management.ssl.port": str(https),
+        "management.ssl.ip": "127.0.0.1",
     }
+    for prefix in ("ssl_options", "management.ssl"):
+        settings |= {
+            f"{prefix}.certfile": str(folder / "server.pem"),
+            f"{prefix}.keyfile": str(folder / "server.pem"),
+            f"{prefix}.cacertfile": str(folder / "ca.pem"),
+            f"{prefix}.verify": "verify_peer",
+            f"{prefix}.fail_if_no_peer_cert": "true",
+        }
     arguments = ("--data-dir", str(folder / "data"), "--management-port", str(management))
     with running_warren(folder, settings, arguments=arguments) as plain:
         Place(plain.port, management).declare("secret", STREAM)
+        Place(plain.port, management).declare("secret-rows", {})
         Place(plain.port, management).publish("secret", [b"%d" % number for number in range(100)])
-        yield Place(port, management), folder
+        yield Place(port, https), folder
 
 
 def test_tls_checks_the_broker_and_shows_a_certificate(secured: tuple[Place, Path]) -> None:
     place, folder = secured
     known = {
         "uri": f"amqps://guest:guest@127.0.0.1:{place.port}/%2f",
-        "managementUri": place.options["managementUri"],
+        "managementUri": place.options["managementUri"].replace("http:", "https:"),
         "queue": "secret",
         "mode": "stream",
         "retries": "0",
@@ -278,11 +286,32 @@ def test_tls_checks_the_broker_and_shows_a_certificate(secured: tuple[Place, Pat
         options = read_options(known | shown | {"transport": transport})
         query = source(options)
         assert len(bodies(query.parts(query.initial(), query.committed()), options)) == 100
-    with pytest.raises(BrokerRefused):
-        source(read_options(known | {"transport": "amqp"})).initial()
+    with pytest.raises(BrokerRefused, match=SHOW_ONE):
+        source(read_options(known | {"transport": "amqp", "retries": "16"})).initial()
+    with pytest.raises(HttpRefused, match=SHOW_ONE) as refused:
+        Management(read_options(known | {"retries": "16"}).broker).get(path("whoami"))
+    # There is no use in asking again.
+    assert refused.value.status == -1
     stranger = folder / "other.pem"
     trustme.CA().cert_pem.write_to_path(stranger)
-    with pytest.raises(BrokerRefused, match="certificate verify failed"):
+    with pytest.raises(BrokerRefused, match=r"certificate verify failed.*'tls\.caFile' names"):
         source(read_options(known | shown | {"tls.caFile": str(stranger), "transport": "amqp"})).initial()
     unchecked = known | shown | {"tls.caFile": str(stranger), "tls.verify": "false", "transport": "amqp"}
     assert source(read_options(unchecked)).initial()["s"]["//secret"]["next"] == 0
+
+
+def test_rows_go_and_come_over_https_with_a_private_authority_and_a_certificate(
+    spark: SparkSession, secured: tuple[Place, Path]
+) -> None:
+    place, folder = secured
+    known = {
+        "uri": f"amqps://guest:guest@127.0.0.1:{place.port}/%2f",
+        "managementUri": place.options["managementUri"].replace("http:", "https:"),
+        "tls.caFile": str(folder / "ca.pem"),
+        "tls.certFile": str(folder / "client.pem"),
+    }
+    rows = spark.range(10, numPartitions=2).selectExpr("cast(id as string) as body")
+    writer = rows.write.format("warren").options(**known).option("txn", "staged").mode("append")
+    writer.save("secret-rows")
+    read = spark.read.format("warren").options(**known).option("transport", "arrow").load("secret-rows")
+    assert {int(row.body) for row in read.collect()} == set(range(10))

@@ -184,7 +184,7 @@ class Link:
             except OSError as error:
                 raise BrokerRefused(f"the broker went away: {error}") from error
             if not octets:
-                raise BrokerRefused("the broker closed the socket")
+                raise BrokerRefused("the broker closed the socket") from EOFError()
             self._received += octets
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from warren.client.tls import NO_FILES, ClientTls
+
 PORTS = {"amqp": 5672, "amqps": 5671}
 DEFAULT_URI = "amqp://guest:guest@127.0.0.1:5672/%2f"
 _SHAPE = "an AMQP URI is amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://…, with %40 for an @ in a password"
@@ -10,7 +12,7 @@ _SHAPE = "an AMQP URI is amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://…, wi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where to connect, and as whom."""
+    """Where to connect, as whom, and which files TLS has there."""
 
     host: str
     port: int
@@ -19,6 +21,7 @@ class Target:
     password: str = field(repr=False)
     vhost: str
     is_tls: bool
+    tls: ClientTls = NO_FILES
 
 
 def parse_uri(uri: str) -> Target:

@@ -135,7 +135,7 @@ class Broker:
             answer = connection.getresponse()
             content = answer.read()
         except (OSError, http.client.HTTPException) as error:
-            raise Failed(f"*** Could not connect: {error}\n") from None
+            raise Failed(f"*** Could not connect: {error}{self._hint(error)}\n") from None
         finally:
             connection.close()
         if answer.status < 300:
@@ -150,14 +150,41 @@ class Broker:
         timeout_s = float(self._options["request_timeout"])
         if not self._is_tls:
             return http.client.HTTPConnection(self.host, self._port, timeout=timeout_s)
-        context = ssl.create_default_context(cafile=self._options["ssl_ca_cert_file"] or None)
-        if self._options["ssl_insecure"] or self._options["ssl_disable_hostname_verification"]:
+        return http.client.HTTPSConnection(self.host, self._port, timeout=timeout_s, context=self._context())
+
+    def _context(self) -> ssl.SSLContext:
+        """What the broker's certificate is checked with, and the one that is shown to it."""
+        options = self._options
+        authority, shown = options["ssl_ca_cert_file"], options["ssl_cert_file"]
+        key = options["ssl_key_file"] or shown
+        for name, file in (("ca-cert", authority), ("cert", shown), ("key", key)):
+            if file and not os.path.isfile(file):
+                raise Failed(f"ERROR: --ssl-{name}-file {file}: there is no such file")
+        try:
+            context = ssl.create_default_context(cafile=authority or None)
+        except ssl.SSLError:
+            raise Failed(f"ERROR: --ssl-ca-cert-file {authority}: no certificates in PEM") from None
+        if options["ssl_insecure"] or options["ssl_disable_hostname_verification"]:
             context.check_hostname = False
-        if self._options["ssl_insecure"]:
+        if options["ssl_insecure"]:
             context.verify_mode = ssl.CERT_NONE
+        try:
+            if shown:
+                context.load_cert_chain(shown, key)
+        except ssl.SSLError as error:
+            text = f"ERROR: --ssl-cert-file {shown}, --ssl-key-file {key}: cannot be used: {error.reason}"
+            raise Failed(text) from None
+        return context
+
+    def _hint(self, error: Exception) -> str:
+        """What to do about a connection with TLS that does not come about."""
+        if not self._is_tls or isinstance(error, ConnectionRefusedError):
+            return ""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return "; --ssl-ca-cert-file names the authorities to trust"
         if self._options["ssl_cert_file"]:
-            context.load_cert_chain(self._options["ssl_cert_file"], self._options["ssl_key_file"] or None)
-        return http.client.HTTPSConnection(self.host, self._port, timeout=timeout_s, context=context)
+            return "; it may not accept the certificate of --ssl-cert-file"
+        return "; if it asks for a certificate, --ssl-cert-file and --ssl-key-file show one"
 
 
 class Commands:

@@ -15,9 +15,10 @@ Value = TypeVar("Value")
 
 ENVIRONMENT_PREFIX = "WARREN_"
 # Read by the build and by the command line, or set by Kubernetes for a service of this name.
-_OTHER_VARIABLES = frozenset(
-    {"PURE", "COMPILED", "CONFIG", "HOST", "PORT", "URI", "USER", "PASSWORD", "VHOST", "CACERT"}
-)
+_OTHER_VARIABLES = frozenset((
+    "PURE", "COMPILED", "CONFIG", "HOST", "PORT", "URI", "USER", "PASSWORD", "VHOST", "CACERT", "CERT", "KEY",
+    "KEY_PASSWORD", "INSECURE",
+))  # fmt: skip
 
 _VARIABLE_NAMED = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 # How a value begins that only RabbitMQ's key opens.

@@ -19,6 +19,8 @@ from warren.cli.operator.failures import (
     TooLong,
 )
 from warren.cli.operator.target import Target
+from warren.cli.operator.tls import TLS_NAMES, tls_context
+from warren.client.tls import NO_FILES, ClientTls, refusal_hint
 from warren.limits import (
     CLI_ANSWER_SIZE_MAX,
 )
@@ -39,11 +41,13 @@ _OTHER_USER = "use --uri http://USER:PASSWORD@HOST:PORT, or WARREN_USER and WARR
 class Api:
     """One broker."""
 
-    def __init__(self, target: Target, timeout_s: float, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, target: Target, timeout_s: float, tls: ClientTls = NO_FILES) -> None:
+        """`tls` counts if the target has it; Failure if its files cannot be used."""
         self.target = target
+        self._tls = tls
         where = (target.host, target.port)
         self._connection: http.client.HTTPConnection = (
-            http.client.HTTPSConnection(*where, timeout=timeout_s, context=context)
+            http.client.HTTPSConnection(*where, timeout=timeout_s, context=tls_context(tls))
             if target.is_tls
             else http.client.HTTPConnection(*where, timeout=timeout_s)
         )
@@ -54,6 +58,10 @@ class Api:
     def close(self) -> None:
         """Hang up."""
         self._connection.close()
+
+    def check_answering(self) -> None:
+        """Failure unless the port answers: anybody, and anything."""
+        self._ask("GET", "/", None, {})
 
     def get(self, path: str, query: Query = ()) -> Any:
         """What is at `path`."""
@@ -140,9 +148,10 @@ class Api:
     def _unreached(self, error: Exception) -> str:
         target = self.target
         where = f"{'https' if target.is_tls else 'http'}://{target.host}:{target.port}"
-        if isinstance(error, ssl.SSLCertVerificationError):
-            hint = "--cacert FILE trusts its authority"
-            return f"{where}: certificate not accepted ({error.verify_message}); {hint}"
+        if target.is_tls and (hint := refusal_hint(error, self._tls, TLS_NAMES)):
+            if isinstance(error, ssl.SSLCertVerificationError):
+                return f"{where}: certificate not accepted ({error.verify_message}); {hint}"
+            return f"{where}: hung up ({_reason(error)}); {hint}"
         if isinstance(error, ssl.SSLError | http.client.BadStatusLine):
             return f"{where}: does not speak this; try the other of http:// and https:// in --uri"
         if isinstance(error, TimeoutError):

@@ -94,6 +94,11 @@ def _await(session: Session, arguments: Arguments) -> None:
     session.say("the broker is there")
 
 
+def _answering(session: Session, arguments: Arguments) -> None:
+    session.api.check_answering()
+    session.say("the HTTP API answers")
+
+
 def _node(session: Session) -> Row:
     found: Row = session.api.get("/overview", [("columns", "node")])
     return found
@@ -188,6 +193,12 @@ NODE: tuple[Command, ...] = (
             option("--within", "seconds", type=click.FloatRange(0, 86_400), default=300.0, show_default=True),
         ),
         does=_await,
+    ),
+    Task(
+        group="health",
+        name="answering",
+        text="Whether the port of the HTTP API answers anybody, whoever that is: for containers.",
+        does=_answering,
     ),
     Task(
         group="nodes",

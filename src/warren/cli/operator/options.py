@@ -10,10 +10,11 @@ from click.core import ParameterSource
 
 from warren.cli.operator.api import Api
 from warren.cli.operator.session import Arguments, Session, Style
-from warren.cli.operator.target import DEFAULT_URI, target_of, tls_context
+from warren.cli.operator.target import DEFAULT_URI, target_of
+from warren.cli.operator.tls import TLS_OPTIONS, tls_of, tls_options
 
 _COMMON = (
-    "uri", "cacert", "is_insecure", "timeout", "is_json", "formatter", "is_quiet", "is_silent",
+    "uri", *TLS_OPTIONS, "timeout", "is_json", "formatter", "is_quiet", "is_silent",
 )  # fmt: skip
 
 
@@ -41,10 +42,7 @@ def session_of(common: Arguments) -> Session:
 def api_of(common: Arguments, ask_password: Callable[[str], str]) -> Api:
     """The broker that the options name."""
     target = target_of(common["uri"], os.environ, ask_password)
-    context = None
-    if target.is_tls:
-        context = tls_context(common["cacert"], is_insecure=common["is_insecure"])
-    return Api(target, common["timeout"], context)
+    return Api(target, common["timeout"], tls_of(common))
 
 
 def common_options() -> list[click.Parameter]:
@@ -58,10 +56,7 @@ def common_options() -> list[click.Parameter]:
             show_default=True,
             help="the broker's HTTP API; better in WARREN_URI if a password is in it",
         ),
-        click.Option(
-            ["--cacert"], metavar="FILE", envvar="WARREN_CACERT", help="what its certificate is checked with"
-        ),
-        click.Option(["--insecure", "is_insecure"], help="take any certificate", **flag),
+        *tls_options(),
         click.Option(
             ["-t", "--timeout"],
             type=click.FloatRange(0.1, 86_400),

@@ -1,6 +1,5 @@
 """Where the broker's HTTP API is, and who asks."""
 
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
@@ -52,15 +51,3 @@ def target_of(uri: str, environment: Mapping[str, str], ask_password: Callable[[
         password=password,
         is_tls=parts.scheme == "https",
     )
-
-
-def tls_context(cacert: str | None, *, is_insecure: bool) -> ssl.SSLContext:
-    """How the broker's certificate is checked: against `cacert`, or else against what the system trusts."""
-    try:
-        context = ssl.create_default_context(cafile=cacert)
-    except OSError as error:
-        raise Failure(f"--cacert {cacert}: {error.strerror or error}", USAGE) from None
-    if is_insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context

@@ -1,10 +1,12 @@
 """`warren perf`: puts a broker under load and prints what it costs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import click
 
+from warren.cli.operator.tls import TLS_OPTIONS, tls_of, tls_options
 from warren.cli.perf import capacity
 from warren.cli.perf.crew import LoadFailed, Observer
 from warren.cli.perf.load import Load
@@ -72,6 +74,7 @@ def common_options() -> list[click.Parameter]:
         click.Option(
             ["--uri"], default=DEFAULT_URI, envvar="WARREN_PERF_URI", show_default=True, help="the broker"
         ),
+        *tls_options(),
         click.Option(
             ["--broker-pid"], type=int, multiple=True, help="a process of the broker; may be repeated"
         ),
@@ -99,7 +102,8 @@ def _report(common: dict[str, Any], measure: Callable[[Target, Observer], Result
     pids = common["broker_pid"]
     observer = Observer(pids) if common["is_quiet"] else Observer(pids, print_progress, print_setup)
     try:
-        result = measure(parse_uri(common["uri"]), observer)
+        target = replace(parse_uri(common["uri"]), tls=tls_of(common))
+        result = measure(target, observer)
     except (LoadFailed, BrokerRefused, OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(as_json([result]) if common["is_json"] else table(result))
@@ -107,7 +111,7 @@ def _report(common: dict[str, Any], measure: Callable[[Target, Observer], Result
 
 def _split(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options that every scenario has, and those of this one."""
-    names = ("uri", "broker_pid", "is_json", "is_quiet")
+    names = ("uri", *TLS_OPTIONS, "broker_pid", "is_json", "is_quiet")
     return {name: arguments[name] for name in names}, {
         name: value for name, value in arguments.items() if name not in names
     }

@@ -34,8 +34,12 @@ OPTIONS = {{
     "uri": os.environ.get("WARREN_AMQP_URI", "amqp://guest:guest@127.0.0.1:5672/%2f"),
     {where},
 }}
-if "WARREN_URI" in os.environ:
-    OPTIONS["managementUri"] = os.environ["WARREN_URI"]
+for option, variable in {{
+    "managementUri": "WARREN_URI", "tls.caFile": "WARREN_CACERT", "tls.certFile": "WARREN_CERT",
+    "tls.keyFile": "WARREN_KEY", "tls.keyPassword": "WARREN_KEY_PASSWORD",
+}}.items():
+    if variable in os.environ:
+        OPTIONS[option] = os.environ[variable]
 
 
 @dp.table(comment="Messages as they came, and when the broker took them in.")

@@ -1,6 +1,7 @@
 """What every command of `warren spark` can be told: which broker, which Spark, and how it prints."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import msgspec
 
 from warren.cli.operator.failures import REFUSED, USAGE, Failure
 from warren.cli.operator.text import aligned, escaped, shown
+from warren.cli.operator.tls import tls_options
 from warren.cli.spark.masking import masked
 from warren.client.uri import DEFAULT_URI, parse_uri
 
@@ -88,6 +90,10 @@ def settings_of(
     uri: str,
     management_uri: str | None,
     option: Sequence[str],
+    cacert: str | None,
+    cert: str | None,
+    key: str | None,
+    is_insecure: bool,
     master: str,
     remote: str | None,
     conf: Sequence[str],
@@ -100,7 +106,12 @@ def settings_of(
         parse_uri(uri)
     except ValueError as error:
         raise Failure(f"--uri: {error}", USAGE) from None
-    broker = {"uri": uri} | ({"managementUri": management_uri} if management_uri else {})
+    files = {"managementUri": management_uri, "tls.caFile": cacert, "tls.certFile": cert, "tls.keyFile": key}
+    broker = {"uri": uri} | {name: value for name, value in files.items() if value}
+    if is_insecure:
+        broker["tls.verify"] = "false"
+    if password := os.environ.get("WARREN_KEY_PASSWORD"):
+        broker["tls.keyPassword"] = password
     return Settings(
         broker=broker | pairs("--option", option),
         master=master,
@@ -189,8 +200,9 @@ _OPTIONS: list[click.Parameter] = [
         ["--option"],
         multiple=True,
         metavar="NAME=VALUE",
-        help="an option of the connector, such as tls.caFile; may be repeated",
+        help="an option of the connector, such as mode=stream; may be repeated",
     ),
+    *tls_options(),
     click.Option(
         ["--master"],
         default=LOCAL,

@@ -3,7 +3,7 @@
 import pytest
 
 from warren.cli.operator.failures import USAGE, Failure
-from warren.cli.operator.target import DEFAULT_URI, Target, target_of, tls_context
+from warren.cli.operator.target import DEFAULT_URI, Target, target_of
 
 
 def nobody(prompt: str) -> str:
@@ -56,14 +56,3 @@ def test_a_wrong_uri_is_refused_without_repeating_its_password(uri: str) -> None
 
 def test_a_password_is_in_no_text_of_a_target() -> None:
     assert "secret" not in repr(target_of("http://al:secret@host", {}, nobody))
-
-
-def test_a_file_that_is_no_certificate_is_wrong_usage() -> None:
-    with pytest.raises(Failure) as caught:
-        tls_context("no-such-file.pem", is_insecure=False)
-    assert caught.value.exit_code == USAGE
-
-
-def test_insecure_takes_any_certificate() -> None:
-    assert not tls_context(None, is_insecure=True).check_hostname
-    assert tls_context(None, is_insecure=False).check_hostname

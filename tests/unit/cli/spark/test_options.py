@@ -21,6 +21,7 @@ def told(**given: Any) -> Settings:
     defaults: dict[str, Any] = {
         "uri": "amqp://al:s3cret%21@host", "management_uri": None, "option": (), "master": "local[1]",
         "remote": None, "conf": (), "is_json": False, "is_quiet": False, "is_verbose": False,
+        "cacert": None, "cert": None, "key": None, "is_insecure": False,
     }  # fmt: skip
     return settings_of(**(defaults | given))
 
@@ -56,3 +57,17 @@ def test_pairs_have_a_name_and_a_value() -> None:
     for wrong in ("s3cret", "=s3cret"):
         with pytest.raises(Failure, match=r"^--option is NAME=VALUE$"):
             pairs("--option", [wrong])
+
+
+def test_the_files_of_tls_are_options_of_the_connector(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not [name for name in told().broker if name.startswith("tls.")]
+    monkeypatch.setenv("WARREN_KEY_PASSWORD", "opens")
+    settings = told(cacert="ca.pem", cert="me.pem", key="me.key", is_insecure=True)
+    files = {name: value for name, value in settings.broker.items() if name.startswith("tls.")}
+    assert files == {
+        "tls.caFile": "ca.pem",
+        "tls.certFile": "me.pem",
+        "tls.keyFile": "me.key",
+        "tls.keyPassword": "opens",
+        "tls.verify": "false",
+    }

@@ -1,0 +1,62 @@
+"""The options of TLS that all commands have: who the broker has to be, and who asks."""
+
+import os
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from warren.cli.operator.failures import USAGE, Failure
+from warren.client.tls import ClientTls, TlsNames, client_context
+
+TLS_NAMES = TlsNames(
+    ca_file="--cacert", cert_file="--cert", key_file="--key", key_password="WARREN_KEY_PASSWORD"
+)
+TLS_OPTIONS = ("cacert", "cert", "key", "is_insecure")
+
+
+def tls_options() -> list[click.Parameter]:
+    """What a command takes that may speak TLS."""
+    return [
+        click.Option(
+            ["--cacert"],
+            metavar="FILE",
+            envvar="WARREN_CACERT",
+            help="what the broker's certificate is checked with [default: what the system trusts]",
+        ),
+        click.Option(
+            ["--cert"], metavar="FILE", envvar="WARREN_CERT", help="the certificate to show to the broker"
+        ),
+        click.Option(
+            ["--key"],
+            metavar="FILE",
+            envvar="WARREN_KEY",
+            help="its key, if it is not in the same file; WARREN_KEY_PASSWORD opens an encrypted one",
+        ),
+        click.Option(
+            ["--insecure", "is_insecure"],
+            is_flag=True,
+            envvar="WARREN_INSECURE",
+            help="take any certificate of the broker",
+        ),
+    ]
+
+
+def tls_of(given: Mapping[str, Any]) -> ClientTls:
+    """What these options say; an empty one says nothing."""
+    return ClientTls(
+        ca_file=given["cacert"] or None,
+        cert_file=given["cert"] or None,
+        key_file=given["key"] or None,
+        key_password=os.environ.get("WARREN_KEY_PASSWORD"),
+        is_verified=not given["is_insecure"],
+    )
+
+
+def tls_context(tls: ClientTls) -> ssl.SSLContext:
+    """The context that they make; Failure names the file that cannot be used."""
+    try:
+        return client_context(tls, TLS_NAMES)
+    except ValueError as error:
+        raise Failure(str(error), USAGE) from None

@@ -1,0 +1,76 @@
+"""What TLS is told by files, and what a failure of it means."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+import trustme
+
+from warren.client.tls import ClientTls, TlsNames, client_context, refusal_hint
+
+NAMES = TlsNames(ca_file="--ca", cert_file="--cert", key_file="--key", key_password="SECRET")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates, keys, and what is neither."""
+    made = tmp_path_factory.mktemp("files")
+    authority = trustme.CA()
+    mine, other = authority.issue_cert("mine"), authority.issue_cert("other")
+    authority.cert_pem.write_to_path(made / "ca.pem")
+    mine.cert_chain_pems[0].write_to_path(made / "cert.pem")
+    mine.private_key_pem.write_to_path(made / "key.pem")
+    mine.private_key_and_cert_chain_pem.write_to_path(made / "both.pem")
+    other.private_key_pem.write_to_path(made / "other.pem")
+    (made / "junk").write_text("junk")
+    return made
+
+
+def context_of(folder: Path, **named: str) -> ssl.SSLContext:
+    return client_context(ClientTls(**{what: str(folder / name) for what, name in named.items()}), NAMES)
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ({"ca_file": "none"}, "--ca .*none: No such file"),
+        ({"ca_file": "junk"}, "--ca .*junk: no certificates in PEM"),
+        ({"cert_file": "none"}, "--cert .*none: No such file"),
+        ({"cert_file": "cert.pem"}, "--cert .*cert.pem: no certificate and its key in PEM; --key names"),
+        ({"cert_file": "cert.pem", "key_file": "none"}, "--key .*none: No such file"),
+        ({"cert_file": "cert.pem", "key_file": "junk"}, "--key .*junk: with --cert .*cert.pem no cert"),
+        ({"cert_file": "cert.pem", "key_file": "other.pem"}, "--key .*other.pem: not the key of"),
+        ({"key_file": "key.pem"}, "--key is the key of a certificate: give it with --cert"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_with_the_reason(
+    folder: Path, named: dict[str, str], why: str
+) -> None:
+    with pytest.raises(ValueError, match=why) as caught:
+        context_of(folder, **named)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_key_may_be_in_the_file_of_its_certificate(folder: Path) -> None:
+    assert context_of(folder, ca_file="ca.pem", cert_file="both.pem").check_hostname
+
+
+def test_a_broker_that_is_not_verified_may_have_any_name(folder: Path) -> None:
+    context = client_context(ClientTls(is_verified=False), NAMES)
+    assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_NONE)
+
+
+def test_a_password_is_in_no_text_of_what_it_opens() -> None:
+    assert "secret" not in repr(ClientTls(key_password="secret"))
+
+
+def test_a_hint_says_which_option_helps() -> None:
+    alert = ssl.SSLError(1, "alert")
+    alert.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+    for refused in (alert, ConnectionResetError(), ssl.SSLEOFError()):
+        assert "--cert and --key show one" in refusal_hint(refused, ClientTls(), NAMES)
+        assert "the certificate of --cert mine.pem" in refusal_hint(
+            refused, ClientTls(cert_file="mine.pem"), NAMES
+        )
+    assert "--ca names" in refusal_hint(ssl.SSLCertVerificationError(), ClientTls(), NAMES)
+    assert refusal_hint(ConnectionRefusedError(), ClientTls(), NAMES) == ""
