@@ -3,6 +3,7 @@
 import http.client
 import json
 import signal
+import socket
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -93,6 +94,41 @@ def test_clients_without_a_certificate_get_nowhere_where_one_is_asked_for(tmp_pa
             get(node, "https", "/api/whoami", client_context(authority, trustme.CA().issue_cert("somebody")))
         context = client_context(authority, authority.issue_cert("somebody"))
         assert get(node, "https", "/api/whoami", context).status == 200
+
+
+ALERTS = (
+    ("tlsv1.2", "nothing", "SSLV3_ALERT_HANDSHAKE_FAILURE"),
+    ("tlsv1.2", "a stranger's", "TLSV1_ALERT_UNKNOWN_CA"),
+    ("tlsv1.3", "nothing", "TLSV13_ALERT_CERTIFICATE_REQUIRED"),
+    ("tlsv1.3", "a stranger's", "TLSV1_ALERT_UNKNOWN_CA"),
+)
+
+
+@pytest.mark.parametrize(("version", "shown", "alert"), ALERTS)
+def test_a_client_is_told_what_is_wrong_with_its_certificate(
+    tmp_path: Path, version: str, shown: str, alert: str
+) -> None:
+    authority = trustme.CA()
+    lines = files(tmp_path, authority, "management.ssl")
+    for prefix in ("management.ssl", "ssl_options"):
+        of_prefix = {key.replace("management.ssl", prefix): lines[key] for key in lines if "file" in key}
+        lines |= of_prefix | {
+            f"{prefix}.verify": "verify_peer",
+            f"{prefix}.fail_if_no_peer_cert": "true",
+            f"{prefix}.versions.1": version,
+        }
+    lines["listeners.ssl.default"] = "127.0.0.1:0"
+    certificate = None if shown == "nothing" else trustme.CA().issue_cert("somebody")
+    context = client_context(authority, certificate)
+    with broker(config=config(tmp_path, lines)) as node:
+        for protocol in ("https", "amqp/ssl"):
+            with (
+                pytest.raises(ssl.SSLError) as caught,
+                socket.create_connection(("127.0.0.1", node.ports[protocol]), TIMEOUT_S) as plain,
+                context.wrap_socket(plain, server_hostname="localhost") as connected,
+            ):
+                connected.recv(1)
+            assert caught.value.reason == alert
 
 
 @pytest.mark.parametrize("prefix", ["management.ssl", "prometheus.ssl"])

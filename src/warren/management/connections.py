@@ -18,7 +18,7 @@ from warren.limits_http import (
 from warren.management.protocol import HttpProtocol, Patience
 from warren.runtime.timers import Periodic
 from warren.transport.acceptor import Acceptor
-from warren.transport.tls import Tls
+from warren.transport.tls import Tls, accept
 
 logger = logging.getLogger("warren.management")
 
@@ -122,7 +122,6 @@ class HttpConnections:
 
     async def _shake_hands(self, connected: socket.socket, connection: _Connection) -> None:
         connection.task = asyncio.current_task()
-        tls = self._settings.tls
 
         def protocol() -> HttpProtocol:
             made = self._make_protocol(self._settings.patience)
@@ -131,12 +130,7 @@ class HttpConnections:
             return made
 
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                protocol,
-                connected,
-                ssl=tls.context if tls else None,
-                ssl_handshake_timeout=self._settings.tls_handshake_s if tls else None,
-            )
+            await accept(connected, protocol, self._settings.tls, self._settings.tls_handshake_s)
         except (OSError, TimeoutError) as error:
             logger.debug("no TLS handshake: %s", error)
             connected.close()

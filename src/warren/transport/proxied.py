@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from warren.transport.protocol import AmqpProtocol
 from warren.transport.proxy_protocol import ProxiedEnds, ProxyHeaderError, read_header
-from warren.transport.tls import Tls
+from warren.transport.tls import Tls, accept
 
 logger = logging.getLogger("warren.listener")
 
@@ -32,12 +32,7 @@ class Beginning:
             if self.is_proxied:
                 async with asyncio.timeout(self.header_ms / 1000):
                     ends = await read_header(loop, connected)
-            await loop.connect_accepted_socket(
-                lambda: self.make_protocol(ends),
-                connected,
-                ssl=tls.context if tls else None,
-                ssl_handshake_timeout=self.tls_handshake_ms / 1000 if tls else None,
-            )
+            await accept(connected, lambda: self.make_protocol(ends), tls, self.tls_handshake_ms / 1000)
         except (ProxyHeaderError, TimeoutError, OSError) as error:
             what = "PROXY header or TLS handshake" if self.is_proxied else "TLS handshake"
             logger.log(

@@ -3,12 +3,21 @@
 A listener keeps one context for its life. That context hands each new handshake over to the newest
 context loaded from the files, by OpenSSL's server-name callback, which it calls for every ClientHello.
 Connections that exist keep what they have.
+
+A handshake that fails ends with OpenSSL's alert, which says why: uvloop closes the socket without writing it
+(0.21), so that a client would not learn that it has to show a certificate, or another one.
 """
 
+from __future__ import annotations
+
+import asyncio
 import logging
 import os
+import socket
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from warren.transport.certificates import LoginFrom, login
@@ -47,6 +56,68 @@ class TlsSettings:
     login_from: LoginFrom = LoginFrom.DISTINGUISHED_NAME
     login_san_type: str = "dns"
     login_san_index: int = 0
+
+
+_CONNECTED: ContextVar[socket.socket | None] = ContextVar("connected", default=None)
+
+
+class _Handshake(ssl.SSLObject):
+    """One that tells the client why it fails."""
+
+    # What OpenSSL has to say, and where to; nothing once it has succeeded.
+    outgoing: ssl.MemoryBIO | None = None
+    connected: socket.socket | None = None
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError:
+            if self.outgoing is not None and self.connected is not None:
+                with suppress(OSError):
+                    self.connected.send(self.outgoing.read())
+            raise
+        self.outgoing = self.connected = None
+
+
+class _Context(ssl.SSLContext):
+    """One whose handshakes know the socket that they are for."""
+
+    sslobject_class = _Handshake
+
+    def wrap_bio(  # type: ignore[override]
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        *,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        made = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        assert isinstance(made, _Handshake)
+        made.outgoing, made.connected = outgoing, _CONNECTED.get()
+        return made
+
+
+async def accept(
+    connected: socket.socket,
+    make_protocol: Callable[[], asyncio.BaseProtocol],
+    tls: Tls | None,
+    handshake_s: float,
+) -> None:
+    """Have `connected` come to its protocol, after a handshake if there is `tls`; OSError if that fails."""
+    token = _CONNECTED.set(connected)
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(
+            make_protocol,
+            connected,
+            ssl=tls.context if tls else None,
+            ssl_handshake_timeout=handshake_s if tls else None,
+        )
+    finally:
+        _CONNECTED.reset(token)
 
 
 class Tls:
@@ -126,7 +197,7 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
         raise TlsError(f"a TLS listener needs {settings.prefix}.certfile and {settings.prefix}.keyfile")
     if settings.is_peer_verified and not settings.authority_file:
         raise TlsError(f"{settings.prefix}.verify = verify_peer needs {settings.prefix}.cacertfile")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = _Context(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     if settings.is_own_cipher_order:
         context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
