@@ -30,6 +30,10 @@ PAUSE = "/warren/queues/v/paused/pause"
 LEASES = "/warren/queues/v/leased/leases"
 DAY_S = 86_400
 WAIT_S_MAX = 10
+# Since when a message says that it died here.
+NOT_DEAD = re.compile(r"store-[12]-metadata-\d+\.tar\.gz")
+DEATH = {"count": 3, "reason": "rejected", "queue": "work", "exchange": "", "routing-keys": ["work"]}
+TOLD = pika.BasicProperties(delivery_mode=2, headers={"x-death": [DEATH]})
 # Since when queues could be paused, and messages be on lease.
 NOT_PAUSED = ("store-1-metadata-1.tar.gz", "store-1-metadata-2.tar.gz")
 NOT_LEASED = re.compile(r"store-\d+-metadata-[123]\.tar\.gz")
@@ -62,6 +66,13 @@ def fill(data: Path, folder: Path) -> None:
         for number in range(6):
             properties = pika.BasicProperties(delivery_mode=2, priority=number % 3)
             channel.basic_publish("", "sorted", b"%d" % number, properties)
+        for queue, behind in (("work", "dead"), ("dead", "deader")):
+            to = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": behind}
+            channel.queue_declare(queue, durable=True, arguments=to)
+        channel.queue_declare("deader", durable=True)
+        channel.basic_publish("", "work", b"died", PROPERTIES)
+        channel.basic_reject(channel.basic_get("work")[0].delivery_tag, requeue=False)
+        channel.basic_publish("", "dead", b"said so", TOLD)
         channel.basic_publish("", "deleted", b"deleted", PROPERTIES)
         channel.queue_delete("deleted")
         started.process.send_signal(signal.SIGKILL)
@@ -106,6 +117,17 @@ def awaited(channel: BlockingChannel, queue: str) -> list[tuple[bytes, bool]]:
     return found
 
 
+def died_again(channel: BlockingChannel) -> None:
+    """Of what died before the deaths are told, of what a client said to have died they are not."""
+    deaths = {}
+    for _ in range(2):
+        channel.basic_reject(channel.basic_get("dead")[0].delivery_tag, requeue=False)
+    for _ in range(2):
+        _, properties, body = channel.basic_get("deader", auto_ack=True)
+        deaths[body] = [death["queue"] for death in properties.headers["x-death"]]
+    assert deaths == {b"died": ["dead", "work"], b"said so": ["dead"]}
+
+
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name)
 def test_everything_that_an_older_warren_kept_is_there(fixture: Path, tmp_path: Path) -> None:
     data = unpacked(fixture, tmp_path)
@@ -127,6 +149,8 @@ def test_everything_that_an_older_warren_kept_is_there(fixture: Path, tmp_path: 
         assert taken(channel, "limited") == [(b"1", False), (b"2", False)]
         channel.exchange_declare("events", "topic", durable=True, arguments={"x": 1})
         channel.queue_declare("sorted", durable=True, arguments={"x-max-priority": 5})
+        if not NOT_DEAD.fullmatch(fixture.name):
+            died_again(channel)
         if fixture.name not in NOT_PAUSED:
             assert taken(channel, "paused") == []
             assert Client(started, "keeper:kept").status(f"DELETE {PAUSE}") == 204

@@ -29,6 +29,9 @@ LIGHT = 16
 FROM_STREAM = 32
 UNWRAPPED = 64
 ADDRESSED = 128
+# One that did not come by the stream protocol, with the same bit: it died in a queue here, so that what its
+# headers say of deaths was written by the broker, and not by a client.
+DIED = 128
 
 NO_PROPERTIES = b"\0\0"
 # What the content ends with, and is when the body is empty.
@@ -108,6 +111,8 @@ class Message:
         kind = StoredMessage if self.flags & PERSISTENT else Message
         copy = kind(self.address, self.property_list, self.content, now)
         copy.flags = self.flags & (PERSISTENT | HAS_HEADERS | HAS_EXPIRATION)
+        if has_died(self):
+            copy.flags |= DIED
         copy.priority = self.priority
         return copy
 
@@ -200,6 +205,17 @@ def published_at_of(message: Message) -> int:
     """When `message` was published: Unix time in milliseconds."""
     high = message._published_high
     return high << 16 | message._published_low
+
+
+def has_died(message: Message) -> bool:
+    """Whether `message` died in a queue here: the broker wrote what its headers say of deaths."""
+    return bool(message.flags & DIED and not message.flags & FROM_STREAM)
+
+
+def presume_died(message: Message) -> None:
+    """Believe what the headers of `message` say: it is of a store that did not note who had written them."""
+    if message.flags & HAS_HEADERS and not message.flags & FROM_STREAM:
+        message.flags |= DIED
 
 
 def encode_address(exchange: str, routing_key: str) -> bytes:

@@ -3,6 +3,8 @@
 As RabbitMQ 3.10.8, measured, with 4.x's x-last-death headers: there is one entry for each pair of queue and
 reason, and the newest comes first; a second death of the same pair counts up and comes to the front, with
 its first time. Those behind it turn round at every death: [a], [b, a], [c, a, b], [d, b, a, c].
+
+As RabbitMQ 4, what a client says of deaths is not believed: a flag of the message knows who wrote it.
 """
 
 from dataclasses import dataclass
@@ -10,11 +12,13 @@ from itertools import takewhile
 
 from warren.limits import DEATHS_MAX
 from warren.model.blind_copies import BLIND_CARBON_COPY
-from warren.model.message import Message, encode_address
+from warren.model.message import DIED, Message, encode_address, has_died
 from warren.wire.table import Table, Timestamp, Value
 
 DEATHS = "x-death"
 REJECTED = "rejected"
+# What x-first-death-* and x-last-death-* say of a death.
+FACTS = ("reason", "queue", "exchange")
 
 _Pair = tuple[str, str] | tuple[str, str, None]
 
@@ -45,6 +49,8 @@ def resurrect(message: Message, death: Death) -> Risen | None:
     """`message` after `death`: new address, death headers, no expiration. None after too many of them."""
     properties = message.properties()
     headers: Table = properties.headers or {}
+    if not has_died(message):
+        _forget(headers)
     entry = _entry(message, headers, death)
     if properties.expiration is not None:
         entry["original-expiration"] = properties.expiration
@@ -64,7 +70,16 @@ def resurrect(message: Message, death: Death) -> Risen | None:
     properties.expiration = None
     address = encode_address(death.exchange, key)
     risen = Message.compose(address, properties, message.content, now=death.now)
+    risen.flags |= DIED
     return Risen(risen, _circles(deaths))
+
+
+def _forget(headers: Table) -> None:
+    """Take out of `headers` what a client says of deaths."""
+    headers.pop(DEATHS, None)
+    for which in ("first", "last"):
+        for fact in FACTS:
+            headers.pop(f"x-{which}-death-{fact}", None)
 
 
 def _entry(message: Message, headers: Table, death: Death) -> Table:
@@ -83,7 +98,7 @@ def _entry(message: Message, headers: Table, death: Death) -> Table:
 
 
 def _entries(headers: Table) -> list[Table]:
-    """The deaths that `headers` tell of; what is no table is passed over, as it came from a client."""
+    """The deaths that `headers` tell of; what is no table is passed over: older stores believed clients."""
     deaths = headers.get(DEATHS)
     return [entry for entry in deaths if isinstance(entry, dict)] if isinstance(deaths, list) else []
 
@@ -104,7 +119,7 @@ def _counted(entry: Table, entries: list[Table]) -> list[Table]:
 
 
 def _summed(group: list[Table]) -> Table:
-    """The deaths of one pair in one entry; those of a client may say the same without a count."""
+    """The deaths of one pair in one entry; those of older brokers say the same without a count."""
     return group[0] if "count" in group[0] else {"count": len(group), **group[0]}
 
 
@@ -118,10 +133,10 @@ def _pair(entry: Table) -> _Pair:
     queue, reason = entry.get("queue"), entry.get("reason")
     if isinstance(queue, str) and isinstance(reason, str):
         return queue, reason
-    # A client made it up, of values that may be tables.
+    # A client made it up, of values that may be tables, and an older store believed it.
     return repr(queue), repr(reason), None
 
 
 def _say_where(headers: Table, which: str, entry: Table) -> None:
-    for what in ("reason", "queue", "exchange"):
-        headers[f"x-{which}-death-{what}"] = entry[what]
+    for fact in FACTS:
+        headers[f"x-{which}-death-{fact}"] = entry[fact]

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from warren.limits import PAST_DEATHS_MAX
-from warren.model.message import HAS_HEADERS, Message, encode_address
+from warren.model.message import DIED, Message, encode_address, has_died
 from warren.queues.deaths import DEATHS
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Table, Timestamp, Value
@@ -61,7 +61,7 @@ class Mark:
 
 def origin_of(message: Message) -> Origin | None:
     """Where `message` came from; None if it is no dead letter."""
-    if not message.flags & HAS_HEADERS:
+    if not has_died(message):
         return None
     headers = message.headers()
     queue, reason, exchange = (headers.get(f"x-first-death-{fact}") for fact in _FACTS)
@@ -79,13 +79,7 @@ def origin_of(message: Message) -> Origin | None:
 def begin_anew(properties: BasicProperties, message: Message, origin: Origin | None, mark: Mark) -> None:
     """Make of `properties`, those of `message`, dead if it has an `origin`, what a new life needs."""
     headers: Table = properties.headers or {}
-    first: Table = {}
-    for fact in _FACTS:
-        headers.pop(f"x-last-death-{fact}", None)
-        known = headers.pop(f"x-first-death-{fact}", None)
-        if known is not None:
-            first[fact] = known
-    deaths = _tables(headers.pop(DEATHS, None))
+    first, deaths = _take_deaths(headers) if has_died(message) else ({}, [])
     past: list[Value] = [*deaths, *_tables(headers.get(PAST_DEATHS))][:PAST_DEATHS_MAX]
     if past:
         headers[PAST_DEATHS] = past
@@ -107,6 +101,17 @@ def begin_anew(properties: BasicProperties, message: Message, origin: Origin | N
         note["copies"] = True
     headers[REDRIVE] = note
     properties.headers = headers
+
+
+def _take_deaths(headers: Table) -> tuple[Table, list[Table]]:
+    """Take out of `headers` what they say of the first death, and of all."""
+    first: Table = {}
+    for fact in _FACTS:
+        headers.pop(f"x-last-death-{fact}", None)
+        known = headers.pop(f"x-first-death-{fact}", None)
+        if known is not None:
+            first[fact] = known
+    return first, _tables(headers.pop(DEATHS, None))
 
 
 def number_in(message: Message, redrive: str) -> int | None:
@@ -147,7 +152,10 @@ def taken_back(message: Message, now: int) -> Message:
     address = message.address
     if isinstance(exchange, str) and isinstance(key, str):
         address = encode_address(exchange, key)
-    return Message.compose(address, properties, message.content, now=now)
+    back = Message.compose(address, properties, message.content, now=now)
+    if deaths:
+        back.flags |= DIED
+    return back
 
 
 def _say(headers: Table, which: str, facts: Mapping[str, Value]) -> None:

@@ -16,7 +16,7 @@ from warren.limits import STREAM_SEGMENT_SIZE, STREAM_WORK_PER_TURN_MAX
 from warren.model.arguments import QueueSettings
 from warren.model.blind_copies import without_bcc
 from warren.model.confirmation import Confirmation
-from warren.model.message import HAS_HEADERS, Message, new_message
+from warren.model.message import HAS_HEADERS, Message, new_message, presume_died
 from warren.queues.local import LocalQueue
 from warren.queues.queue import ACCEPTED, Consumer, Delivery, Peeked, QueueHost, new_delivery
 from warren.queues.reading import Reading
@@ -327,7 +327,11 @@ class StreamQueue(LocalQueue):
                 break
             first = max(first, chunk.first)
             end = min(chunk.end, first + count - len(peeked))
-            peeked += [Peeked(at, chunk.message(at - chunk.first), 0) for at in range(first, end)]
+            messages = [chunk.message(at - chunk.first) for at in range(first, end)]
+            for message in messages:
+                # Only looked at: nothing is dead-lettered or redriven from here, and older chunks do not say.
+                presume_died(message)
+            peeked += [Peeked(at, message, 0) for at, message in enumerate(messages, first)]
             first = end
         return peeked
 

@@ -18,6 +18,7 @@ from warren.limits import (
     COMPACTION_SLACK_SEGMENTS,
     SEGMENT_SIZE,
 )
+from warren.model.message import presume_died
 from warren.store.disk import Disk
 from warren.store.lane import Lane
 from warren.store.log import Log
@@ -123,6 +124,8 @@ class Compaction:
             return
         message = decode_message(octets, begin, size)
         message.references = len(references)
+        if not self.segment.knows_deaths:
+            presume_died(message)
         log.append_message(message, b"".join(references))
         self._moves.append((at, message.location, references, len(message.content) + MESSAGE_OVERHEAD))
 

@@ -6,7 +6,7 @@ What was read before something was written there fails its checksum, and is read
 from collections.abc import Callable
 
 from warren.limits import READ_AHEAD_SIZE, READ_ALONE_SIZE, READ_GAP_MAX
-from warren.model.message import StoredMessage
+from warren.model.message import StoredMessage, presume_died
 from warren.store.disk import Disk
 from warren.store.record import HEAD_SIZE, decode_message, is_intact, uint32
 from warren.store.segment import Segment, SegmentError
@@ -64,6 +64,8 @@ class Reader:
         message = decode_message(self._chunk, begin, size)
         message.location = location
         message.references = 1
+        if not segment.knows_deaths:
+            presume_died(message)
         if len(self._chunk) > _READ_AHEAD_SIZE:
             self._chunk = b""
         return message

@@ -25,8 +25,9 @@ from warren.limits import CONTENT_COPIED_MAX
 from warren.model.message import StoredMessage, new_stored_message, published_at_of
 from warren.store.packing import pack
 
-# 2: with GROUP.
-VERSION = 2
+# 2: with GROUP. 3: with messages that say by a flag that they died.
+VERSION = 3
+DEATHS_SINCE = 3
 
 MESSAGE = 1
 RELEASE = 2

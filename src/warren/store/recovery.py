@@ -33,6 +33,7 @@ from warren.store.segment import (
     NewerFormatError,
     Segment,
     SegmentError,
+    knows_deaths,
     seed_of,
     segment_name,
     was_begun,
@@ -133,6 +134,7 @@ class _Reading:
             self._world.progress(self._read, self._total)
             try:
                 segment.seed = seed_of(octets[:HEAD_SIZE], number)
+                segment.knows_deaths = knows_deaths(octets)
             except NewerFormatError:
                 raise
             except SegmentError as error:

@@ -23,6 +23,7 @@ cdef class Segment:
     cdef public bint is_dying
     cdef public bint is_gone
     cdef public uint32_t seed
+    cdef public bint knows_deaths
     cdef public set lanes
 
     cpdef hold(self, int64_t references, int64_t octets)

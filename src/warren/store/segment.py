@@ -13,7 +13,7 @@ from warren.limits import SEGMENT_SIZE
 from warren.store.lane import Lane
 from warren.store.places import Places
 from warren.store.positions import Positions
-from warren.store.record import VERSION, checksum_seed
+from warren.store.record import DEATHS_SINCE, VERSION, checksum_seed
 
 MAGIC = b"WRNSEG"
 HEAD_SIZE = 24
@@ -55,8 +55,8 @@ class Segment:
     """What is known of one segment while the store is open."""
 
     __slots__ = (
-        "capacity", "count", "gone", "home", "is_dying", "is_gone", "is_sealed", "lanes", "live",
-        "live_octets", "moved", "name", "number", "octets", "queues", "seed", "size",
+        "capacity", "count", "gone", "home", "is_dying", "is_gone", "is_sealed", "knows_deaths", "lanes",
+        "live", "live_octets", "moved", "name", "number", "octets", "queues", "seed", "size",
     )  # fmt: skip
 
     def __init__(self, number: int, capacity: int = SEGMENT_SIZE, *, is_erased: bool = False) -> None:
@@ -85,6 +85,8 @@ class Segment:
         self.is_gone = False
         # What the checksums of its records start from.
         self.seed = 0
+        # False if it is of a format in which messages do not say whether they died.
+        self.knows_deaths = True
         # The lanes of which some state stands in it.
         self.lanes: set[Lane] = set()
 
@@ -131,6 +133,11 @@ def was_begun(head: bytes, number: int) -> bool:
         return False
     is_intact = checksum_of(head[:_CHECKSUM_AT]) == int.from_bytes(head[_CHECKSUM_AT:HEAD_SIZE], "big")
     return not is_intact or int.from_bytes(head[8:12], "big") == number
+
+
+def knows_deaths(head: bytes) -> bool:
+    """Whether messages say that they died in the format of `head`, which can be read."""
+    return int.from_bytes(head[6:8], "big") >= DEATHS_SINCE
 
 
 def seed_of(head: bytes, number: int) -> int:

@@ -1,7 +1,7 @@
 """Messages, consumers and a host as the tests of queues need them: small real ends of the ports."""
 
 from warren.model.arguments import QueueSettings
-from warren.model.message import BODY_END, Message, encode_address
+from warren.model.message import BODY_END, Message, encode_address, presume_died
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Consumer, Delivery, Queue, QueueHost
 from warren.wire.properties import BasicProperties
@@ -11,6 +11,12 @@ def sent(body: bytes | str = b"", *, now: int = 0, key: str = "q", **properties:
     """A message that was published to the default exchange at `now`."""
     content = (body.encode() if isinstance(body, str) else body) + BODY_END
     return Message.compose(encode_address("", key), BasicProperties(**properties), content, now=now)
+
+
+def believed(message: Message) -> Message:
+    """`message` as of a store that believed its headers, whoever wrote them."""
+    presume_died(message)
+    return message
 
 
 class Host(QueueHost):

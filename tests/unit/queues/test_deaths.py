@@ -1,9 +1,9 @@
 """What a dead message says of its deaths, as measured on RabbitMQ 3.10.8."""
 
-from tests.unit.queues.samples import sent
+from tests.unit.queues.samples import believed, sent
 
 from warren.limits import DEATHS_MAX
-from warren.model.message import Message
+from warren.model.message import FROM_STREAM, Message
 from warren.queues.deaths import Death, resurrect
 from warren.wire.properties import BasicProperties
 
@@ -58,7 +58,7 @@ def test_the_same_death_again_counts_up_and_comes_to_the_front() -> None:
 
 def test_deaths_without_counts_are_counted_once_there_is_more_than_one() -> None:
     told: list[object] = [{"queue": queue, "reason": "expired"} for queue in ("p", "q", "p")]
-    assert entries(died(sent(headers={"x-death": told}), "a")) == [
+    assert entries(died(believed(sent(headers={"x-death": told})), "a")) == [
         ("a", "rejected", 1), ("q", "expired", 1), ("p", "expired", 2),
     ]  # fmt: skip
 
@@ -87,25 +87,66 @@ def test_a_circle_is_a_death_there_without_a_rejection_since() -> None:
     # Those behind the newest are turned round, and so a rejection may come to stand behind what it ends.
     assert circles(died(risen, "b", "rejected"), "c", "maxlen") == {"a", "c"}
     made_up: list[object] = [{"queue": 5}, {"queue": "x"}, {"queue": "a", "reason": "rejected"}]
-    assert circles(sent(headers={"x-death": made_up[:2]}), "b", "expired") == {"b", "x"}
-    assert circles(sent(headers={"x-death": made_up}), "b", "expired") == {"b"}
+    assert circles(believed(sent(headers={"x-death": made_up[:2]})), "b", "expired") == {"b", "x"}
+    assert circles(believed(sent(headers={"x-death": made_up})), "b", "expired") == {"b"}
 
 
 def test_a_message_that_died_in_too_many_queues_is_gone() -> None:
     told: list[object] = [{"queue": f"{number}", "reason": "expired"} for number in range(DEATHS_MAX - 1)]
-    last = died(sent(headers={"x-death": told}), "a")
+    last = died(believed(sent(headers={"x-death": told})), "a")
     assert len(last.headers()["x-death"]) == DEATHS_MAX
     death = Death(queue="b", reason="expired", exchange="", routing_key=None, now=0)
     assert resurrect(last, death) is None
     assert died(last, "a") is not None
 
 
-def test_what_a_client_made_up_is_no_death() -> None:
+def test_what_an_older_store_believed_is_no_death_if_it_is_none() -> None:
     for made_up in ("text", [1, "x"], [{}], [{"queue": 5, "reason": None, "count": "many"}]):
-        risen = died(sent(headers={"x-death": made_up}), "q")
+        risen = died(believed(sent(headers={"x-death": made_up})), "q")
         assert risen.headers()["x-death"][0]["count"] == 1
-    again = died(sent(headers={"x-death": [{"queue": "q", "reason": "rejected", "count": "x"}]}), "q")
+    again = died(
+        believed(sent(headers={"x-death": [{"queue": "q", "reason": "rejected", "count": "x"}]})), "q"
+    )
     assert entries(again) == [("q", "rejected", 1)]
+
+
+def told_by_client(message: Message) -> Message:
+    """What a client publishes that was handed `message`, and copies its headers."""
+    return sent("x", **{name: value for name, value in vars_of(message).items() if value is not None})
+
+
+def vars_of(message: Message) -> dict[str, object]:
+    properties = message.properties()
+    return {"headers": properties.headers, "delivery_mode": properties.delivery_mode}
+
+
+def test_deaths_that_a_client_tells_of_are_replaced_by_the_first_that_is_one() -> None:
+    twice = died(died(sent("x", key="k", headers={"mine": 1}), "q"), "q")
+    assert entries(twice) == [("q", "rejected", 2)]
+    again = told_by_client(twice)
+    assert again.headers() == twice.headers()
+    once = died(again, "p", "expired")
+    assert entries(once) == [("p", "expired", 1)]
+    assert once.headers()["x-first-death-queue"] == once.headers()["x-last-death-queue"] == "p"
+    assert once.headers()["mine"] == 1
+    assert entries(died(once, "p", "expired")) == [("p", "expired", 2)]
+
+
+def test_a_client_cannot_have_a_message_taken_for_one_that_goes_in_circles() -> None:
+    dead = died(sent(), "a", "expired")
+    assert circles(dead, "b", "expired") == {"a", "b"}
+    assert circles(told_by_client(dead), "b", "expired") == {"b"}
+
+
+def test_copies_of_the_broker_keep_their_deaths_and_what_came_by_the_stream_protocol_has_none() -> None:
+    dead = died(sent(delivery_mode=2), "q")
+    assert entries(died(dead.anew(9), "q")) == [("q", "rejected", 2)]
+    assert entries(died(dead.with_property_list(dead.property_list), "q")) == [("q", "rejected", 2)]
+    streamed = told_by_client(dead)
+    # With ADDRESSED, which is the same bit.
+    streamed.flags |= dead.flags | FROM_STREAM
+    assert entries(died(streamed, "q")) == [("q", "rejected", 1)]
+    assert entries(died(streamed.anew(9), "q")) == [("q", "rejected", 1)]
 
 
 def test_the_original_is_left_as_it_was() -> None:

@@ -1,7 +1,7 @@
 """A dead letter says where it came from, begins a new life, and can be taken back as it was."""
 
 import pytest
-from tests.unit.queues.samples import sent
+from tests.unit.queues.samples import believed, sent
 
 from warren.limits import PAST_DEATHS_MAX
 from warren.model.message import Message, encode_address
@@ -54,8 +54,22 @@ def test_copies_that_were_lost_on_the_way_come_back() -> None:
         },
     ],
 )
-def test_what_a_client_made_up_is_no_dead_letter(headers: dict[str, object] | None) -> None:
-    assert origin_of(sent("a", headers=headers)) is None
+def test_what_an_older_store_believed_is_no_dead_letter_if_it_says_too_little(
+    headers: dict[str, object] | None,
+) -> None:
+    assert origin_of(believed(sent("a", headers=headers))) is None
+
+
+def test_what_a_client_says_of_deaths_is_no_origin_and_stays_as_it_is() -> None:
+    dead = died(sent("a"))
+    told = sent("a", headers=dead.headers())
+    assert origin_of(dead) is not None
+    assert origin_of(told) is None
+    again = redriven(told)
+    assert {name: again.headers()[name] for name in dead.headers()} == dead.headers()
+    assert "x-past-deaths" not in again.headers()
+    back = taken_back(again, 10_000)
+    assert (back.headers(), origin_of(back)) == (dead.headers(), None)
 
 
 def test_a_new_life_begins_without_deaths_and_keeps_them_as_past() -> None:
@@ -95,6 +109,7 @@ def test_taken_back_it_is_the_dead_letter_that_it_was(lives: int, headers: dict[
         expected["x-redrive"] = {"count": 1}
     assert back.headers() == expected
     assert (back.body, back.properties().message_id, back.published_at) == (b"a", "7", 10_000)
+    assert origin_of(back) == origin_of(dead)
 
 
 @pytest.mark.parametrize(

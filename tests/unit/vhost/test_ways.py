@@ -1,7 +1,7 @@
 """Where messages go that are moved: by whose leave, to which queue, and as what."""
 
 import pytest
-from tests.unit.queues.samples import sent
+from tests.unit.queues.samples import believed, sent
 from tests.unit.vhost.places import Place, bodies, may
 
 from warren.errors import AccessRefused, NotFound
@@ -97,7 +97,7 @@ def test_names_that_clients_made_up_may_be_too_long() -> None:
     headers = {f"x-first-death-{name}": value for name, value in facts.items()}
     headers["x-death"] = [{**facts, "routing-keys": ["k"]}]
     with pytest.raises(Stays, match=TOO_LONG):
-        redriving(place).way(sent("x", headers=headers), 1)
+        redriving(place).way(believed(sent("x", headers=headers)), 1)
 
 
 def test_it_is_edited_on_its_way() -> None:
