@@ -8,7 +8,7 @@ from typing import Any
 import pika
 import pytest
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.browser.browsing import Visit, api, visit
 from tests.integration.process import Broker, broker
 from tests.integration.streaming import Raw
@@ -178,14 +178,47 @@ def test_an_exchange_is_made_bound_published_to_and_deleted(node: Broker, tab: V
     expect(page.get_by_role("link", name="bound")).to_be_visible()
     fill(page, routing_key="b")
     press(page, "Publish")
-    expect(page.get_by_text("routed to no queue")).to_be_visible()
+    expect(page.get_by_text("Not kept: no queue is bound with this key")).to_be_visible()
     fill(page, routing_key="a.b")
     press(page, "Publish")
-    expect(page.get_by_text("Published.", exact=True)).to_be_visible()
+    expect(page.get_by_text("Published. A queue has the message.")).to_be_visible()
+    expect(page.get_by_text("Not kept")).to_have_count(0)
     confirm(page, "Unbind")
     expect(page.get_by_text("There are no bindings.").first).to_be_visible()
     confirm(page, "Delete")
     expect(page.get_by_role("heading", level=1)).to_have_text("Exchanges")
+
+
+def test_nothing_is_called_published_before_the_broker_says_so(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    limits = {"durable": True, "arguments": {"x-max-length": 0, "x-overflow": "reject-publish"}}
+    api(node, "PUT /queues/%2F/refuses", limits)
+    api(node, "PUT /queues/%2F/takes", {"durable": True})
+    tab.open("queues/%2F/refuses")
+    page.get_by_role("tab", name="Publish").click()
+    press(page, "Publish")
+    expect(page.get_by_role("alert")).to_have_text(
+        "not published: a queue refused the message, as it is full or cannot write it"
+    )
+    expect(page.locator(".outcome.done")).to_have_count(0)
+    held: list[Route] = []
+    page.route("**/publish", lambda route: held.append(route))
+    tab.open("queues/%2F/takes")
+    page.get_by_role("tab", name="Publish").click()
+    with page.expect_request("**/publish"):
+        press(page, "Publish")
+    expect(page.get_by_text("Waiting for the broker to confirm it")).to_be_visible()
+    expect(page.locator(".outcome.done")).to_have_count(0)
+    held[0].abort()
+    expect(page.get_by_role("alert")).to_contain_text("may have been published, or not")
+    expect(page.get_by_text("Waiting for")).to_have_count(0)
+    page.unroute("**/publish")
+    press(page, "Publish")
+    expect(page.get_by_text("Published. A queue has the message.")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    # What the browser itself says of both.
+    assert all("Failed to load resource" in complaint for complaint in tab.complaints)
+    tab.complaints.clear()
 
 
 def test_a_user_is_made_permitted_and_deleted(node: Broker, tab: Visit) -> None:

@@ -29,6 +29,11 @@ def looked_at(in_memory: Broker, tab: Visit) -> None:
         expect(page.get_by_role("status").filter(has_text="keeps everything in memory")).to_be_visible()
     api(in_memory, "PUT /warren/limits/memory", {"absolute": 1})
     expect(page.get_by_role("alert").filter(has_text="Alarm: memory of node")).to_be_visible(timeout=20_000)
+    api(in_memory, "PUT /queues/%2F/filled", {})
+    tab.open("queues/%2F/filled")
+    page.get_by_role("tab", name="Publish").click()
+    page.get_by_role("button", name="Publish", exact=True).click()
+    expect(page.get_by_text("Published, although there is an alarm (memory)")).to_be_visible()
 
 
 @pytest.fixture

@@ -2,14 +2,20 @@
 
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pika
 import pytest
+from click.testing import CliRunner
 from pika.adapters.blocking_connection import BlockingChannel
+from tests.integration import api
 from tests.integration.api import get, states
 from tests.integration.process import Broker, broker
+
+from warren.cli.main import main
 
 WAIT_S_MAX = 30
 LITTLE = "vm_memory_high_watermark.absolute = 1MB"
@@ -110,6 +116,29 @@ def test_a_publisher_is_held_up_and_its_consumer_is_not(node: Broker, tmp_path: 
     assert resources(node) == []
     assert states(node) == ["running"]
     client.connection.close()
+
+
+def test_who_publishes_by_hand_is_told_of_the_alarm_and_what_became_of_the_message(
+    node: Broker, tmp_path: Path
+) -> None:
+    asks = api.Client(node)
+    asks.ask("PUT /queues/%2f/by-hand", {})
+    line = "POST /exchanges/%2f/amq.default/publish"
+    body = {"routing_key": "by-hand", "properties": {}, "payload": "1", "payload_encoding": "string"}
+    assert asks.ask(line, body).value == {"routed": True}
+    reconfigure(node, tmp_path, f"{LITTLE}\n{NO_DISK}", "disk alarm set")
+    # As RabbitMQ: who publishes by HTTP is not held up.
+    assert asks.ask(line, body).value == {"routed": True, "alarms": ["disk", "memory"]}
+    assert asks.ask(line, body | {"routing_key": "none"}).value["routed"] is False
+    publish = ("exchanges", "publish", "--uri", f"http://127.0.0.1:{node.ports['http']}", "", "by-hand", "2")
+    said = CliRunner().invoke(main, publish)
+    assert said.output == "published, in an alarm (disk, memory): publishers of AMQP wait\n"
+    script = tmp_path / "rabbitmqadmin"
+    script.write_bytes(get(node, "/cli/rabbitmqadmin")[1])
+    words = [sys.executable, str(script), "-P", str(node.ports["http"]), "publish", "routing_key=by-hand"]
+    told = subprocess.run(words, input="3", capture_output=True, text=True, check=True, timeout=WAIT_S_MAX)
+    assert told.stdout == "Message published\nAlarm: disk, memory. Publishers of AMQP wait.\n"
+    assert asks.get("/queues/%2f/by-hand?columns=messages") == {"messages": 4}
 
 
 def test_both_alarms_are_named_and_the_last_to_clear_lets_publishers_go_on(

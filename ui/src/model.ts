@@ -514,3 +514,10 @@ export interface Picture {
   lines: Line[];
   exchanges_total: number;
 }
+
+/** What became of a message that was published by hand. */
+export interface Published {
+  routed: boolean;
+  /** What holds up publishers that are clients. */
+  alarms?: string[];
+}

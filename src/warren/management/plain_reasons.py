@@ -48,6 +48,9 @@ _WORDS = {
     "not_int": "{} must be a whole number",
     "not_string": "{} must be a text",
     "too_long": "{} is too long",
+    "rejected Unable to publish message. Check queue limits.": (
+        "not published: a queue refused the message, as it is full or cannot write it"
+    ),
     "vhost_not_found": "there is no such virtual host",
 }
 

@@ -270,6 +270,8 @@ class Commands:
         path = self._path("/exchanges/{vhost}/{exchange}/publish", given)
         answer = json.loads(self._broker.ask("POST", path, json.dumps(body).encode()))
         self._say("Message published" if answer["routed"] else "Message published but NOT routed")
+        if "alarms" in answer:
+            self._say(f"Alarm: {', '.join(answer['alarms'])}. Publishers of AMQP wait.")
 
     def get(self, words: Sequence[str]) -> None:
         """get queue=NAME [count=NUMBER ackmode=MODE payload_file=FILE encoding=ENCODING]"""

@@ -1,18 +1,22 @@
-/** Publishing one message by hand. */
+/** Publishing one message by hand, and what became of it. */
 
+import { useState } from "preact/hooks";
+import { ApiError } from "../api";
+import type { Published } from "../model";
 import { ARGUMENTS_NOTE, parseArguments } from "../parts/arguments";
-import { notify } from "../parts/notice";
 import { Field, Form, type Values } from "../parts/ui";
 
 interface PublishFormProps {
-  publish: (message: unknown) => Promise<{ routed: boolean }>;
+  publish: (message: unknown) => Promise<Published>;
   routingKey?: string;
 }
 
 export function PublishForm({ publish, routingKey }: PublishFormProps) {
+  const [outcome, setOutcome] = useState<Published | "waiting">();
   const send = async (values: Values) => {
+    setOutcome(undefined);
     const headers = parseArguments(values.headers ?? "");
-    const { routed } = await publish({
+    const message = {
       routing_key: routingKey ?? values.routing_key ?? "",
       properties: {
         ...parseArguments(values.properties ?? ""),
@@ -21,22 +25,54 @@ export function PublishForm({ publish, routingKey }: PublishFormProps) {
       },
       payload: values.payload ?? "",
       payload_encoding: values.encoding ?? "string",
-    });
-    if (routed) notify("Published.");
-    else notify("Published, and routed to no queue: nothing is bound with this key.", "bad");
+    };
+    setOutcome("waiting");
+    try {
+      setOutcome(await publish(message));
+    } catch (failure) {
+      setOutcome(undefined);
+      throw failure instanceof ApiError && failure.status === 0
+        ? new Error("The broker did not answer: the message may have been published, or not.")
+        : failure;
+    }
   };
   return (
-    <Form submit="Publish" action={send}>
-      <div class="form-row">
-        {routingKey === undefined && <Field name="routing_key" label="Routing key" />}
-        <Field name="delivery_mode" label="Kept" choices={[["2", "persistent"], ["1", "transient"]]} />
-        <Field name="encoding" label="Payload is" choices={[["string", "text"], ["base64", "base64"]]} />
-      </div>
-      <Field name="payload" label="Payload" rows={4} />
-      <div class="form-row">
-        <Field name="headers" label="Headers" rows={2} note={ARGUMENTS_NOTE} />
-        <Field name="properties" label="Properties" rows={2} placeholder="content_type = application/json" note={ARGUMENTS_NOTE} />
-      </div>
-    </Form>
+    <>
+      <Form submit="Publish" action={send}>
+        <div class="form-row">
+          {routingKey === undefined && <Field name="routing_key" label="Routing key" />}
+          <Field name="delivery_mode" label="Kept" choices={[["2", "persistent"], ["1", "transient"]]} />
+          <Field name="encoding" label="Payload is" choices={[["string", "text"], ["base64", "base64"]]} />
+        </div>
+        <Field name="payload" label="Payload" rows={4} />
+        <div class="form-row">
+          <Field name="headers" label="Headers" rows={2} note={ARGUMENTS_NOTE} />
+          <Field name="properties" label="Properties" rows={2} placeholder="content_type = application/json" note={ARGUMENTS_NOTE} />
+        </div>
+      </Form>
+      <Outcome outcome={outcome} />
+    </>
   );
+}
+
+/** What is known of the message that was sent last; what is refused stands in the form. */
+function Outcome({ outcome }: { outcome: Published | "waiting" | undefined }) {
+  if (outcome === "waiting") {
+    return (
+      <p class="outcome quiet" role="status">
+        Waiting for the broker to confirm it …
+      </p>
+    );
+  }
+  return (
+    <p class={`outcome ${outcome?.routed ? "done" : outcome ? "failure" : ""}`} role="status">
+      {outcome && saidOf(outcome)}
+    </p>
+  );
+}
+
+function saidOf({ routed, alarms = [] }: Published): string {
+  if (!routed) return "Not kept: no queue is bound with this key, and nobody has the message.";
+  if (!alarms.length) return "Published. A queue has the message.";
+  return `Published, although there is an alarm (${alarms.join(", ")}). A queue has the message; what clients publish waits until the alarm ends.`;
 }

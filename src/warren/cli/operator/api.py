@@ -17,6 +17,7 @@ from warren.cli.operator.failures import (
     Absent,
     Failure,
     TooLong,
+    Unanswered,
 )
 from warren.cli.operator.target import Target
 from warren.cli.operator.tls import TLS_NAMES, tls_context
@@ -139,7 +140,8 @@ class Api:
             answer = response.read(CLI_ANSWER_SIZE_MAX + 1)
         except _ERRORS as error:
             self._connection.close()
-            raise Failure(self._unreached(error), UNREACHABLE) from None
+            kind = Unanswered if isinstance(error, TimeoutError) else Failure
+            raise kind(self._unreached(error), UNREACHABLE) from None
         if len(answer) > CLI_ANSWER_SIZE_MAX:
             self._connection.close()
             raise TooLong(f"the answer is longer than {CLI_ANSWER_SIZE_MAX} octets: ask for less", BROKEN)

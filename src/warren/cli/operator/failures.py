@@ -43,5 +43,9 @@ class Absent(Failure):
         self.is_named = is_named
 
 
+class Unanswered(Failure):
+    """The broker may have obeyed: its answer did not come in time."""
+
+
 class TooLong(Failure):
     """The answer is longer than what is taken."""

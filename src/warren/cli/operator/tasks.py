@@ -13,7 +13,7 @@ import click
 
 from warren.cli.operator.api import Row, filled
 from warren.cli.operator.command import Command, Run, Task, vhost_option
-from warren.cli.operator.failures import NOT_AUTHORISED, USAGE, Absent, Failure
+from warren.cli.operator.failures import NOT_AUTHORISED, USAGE, Absent, Failure, Unanswered
 from warren.cli.operator.session import Arguments, Session
 from warren.cli.operator.taking import EXCHANGE, QUEUE, USER, VHOST, flag, named, option, pairs_of
 from warren.limits_http import (
@@ -40,10 +40,14 @@ def _publish(session: Session, arguments: Arguments) -> None:
     }
     # The default exchange has no name, and an empty segment is none.
     where = arguments | {"exchange": arguments["exchange"] or "amq.default"}
-    answer = session.api.send("POST", filled("/exchanges/{vhost}/{exchange}/publish", where), body)
+    try:
+        answer = session.api.send("POST", filled("/exchanges/{vhost}/{exchange}/publish", where), body)
+    except Unanswered as failure:
+        raise Failure(f"{failure.message}; it may have been published", failure.status) from None
     if not answer["routed"]:
-        raise Failure("published, but no queue has it; 'warren bindings list' shows what is bound")
-    session.say("published")
+        raise Failure("not kept: no queue has it; 'warren bindings list' shows what is bound")
+    alarms = ", ".join(answer.get("alarms", ()))
+    session.say(f"published, in an alarm ({alarms}): publishers of AMQP wait" if alarms else "published")
 
 
 def _get(session: Session, arguments: Arguments) -> None:

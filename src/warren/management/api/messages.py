@@ -62,9 +62,10 @@ class PublishBody(TypedDict):
 
 
 class PublishedShape(TypedDict):
-    """What became of a message."""
+    """What became of a message; `alarms` says what holds up publishers of AMQP, if anything does."""
 
     routed: bool
+    alarms: NotRequired[list[Literal["disk", "memory"]]]
 
 
 class GetBody(TypedDict):
@@ -97,7 +98,7 @@ class AliveShape(TypedDict):
 
 @described(body=PublishBody, gives=PublishedShape)
 async def publish_message(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Publish one message; whether a queue has it, and has it safely."""
+    """Publish one message, also in an alarm; whether a queue has it, and has it safely."""
     asks = asking(request, node)
     fields = await read_fields(request)
     body, properties = payload_of(fields), properties_of(fields)
@@ -109,7 +110,10 @@ async def publish_message(request: web.Request, node: Managed) -> web.StreamResp
         is_routed = await _safe(asks, composed(address, properties, body, node.now()), properties)
     except AmqpError as error:
         raise bad_request(f"{error.code} {error.reply_text}") from None
-    return reply({"routed": is_routed})
+    except TimeoutError:
+        raise Refused(refused(503, "service_unavailable", _unconfirmed(node))) from None
+    alarms = [resource.value for resource in node.alarms.low]
+    return reply({"routed": is_routed} | ({"alarms": alarms} if alarms else {}))
 
 
 @described(body=GetBody, gives=list[GotShape])
@@ -150,6 +154,8 @@ async def aliveness(request: web.Request, node: Managed) -> web.StreamResponse:
         await _safe(asks, composed(address, properties, _ALIVENESS_BODY, node.now()), properties)
     except AmqpError as error:
         raise _as_channel(error) from None
+    except TimeoutError:
+        raise Refused(refused(503, "service_unavailable", _unconfirmed(node))) from None
     queue = emptied_queue(asks, _ALIVENESS_QUEUE)
     if not await _got(queue, 1, "ack_requeue_false", lambda delivery: {}):
         raise Refused(refused(503, "failed", "the message is not there"))
@@ -157,14 +163,20 @@ async def aliveness(request: web.Request, node: Managed) -> web.StreamResponse:
 
 
 async def _safe(asks: Asking, message: Message, properties: BasicProperties) -> bool:
-    """Publish `message`; it is refused if it is not safe in time."""
+    """Publish `message`; refused if a queue will not have it, TimeoutError if it is not safe in time."""
     publishing = ended(publish(asks.domain, asks.rules, message, properties=properties, origin=asks.origin))
     try:
         return await asyncio.wait_for(publishing, HTTP_SAFE_S_MAX)
     except Unsafe:
         raise bad_request("rejected Unable to publish message. Check queue limits.") from None
-    except TimeoutError:
-        raise Refused(refused(503, "service_unavailable", "the message is not safe yet")) from None
+
+
+def _unconfirmed(node: Managed) -> str:
+    """Why nobody knows what became of a message."""
+    alarms = ", ".join(resource.value for resource in node.alarms.low)
+    alarm = f"; alarm: {alarms}" if alarms else ""
+    waits = f"not confirmed within {HTTP_SAFE_S_MAX} s: the message waits for its disk"
+    return f"{waits}, and may be there later{alarm}"
 
 
 async def _got(
