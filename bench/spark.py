@@ -22,7 +22,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from brokers import Broker, free_port, has_rabbitmq, rabbitmq, warren
 from pyspark_warren.schema import COLUMNS
-from spark_load import PROPERTIES, SIZE, Place, fill, latencies, messages, rate_latencies, session
+from spark_load import (
+    PARTITIONS,
+    PROPERTIES,
+    SIZE,
+    SUPER_STREAM,
+    Place,
+    fill,
+    fill_super_stream,
+    latencies,
+    messages,
+    rate_latencies,
+    session,
+)
 from spark_ready import Ready
 from spark_usage import Spent, Watch
 from table import figure, table
@@ -181,6 +193,8 @@ class Bench:
             "arrow read": lambda: self._touch(read()),
             "arrow read, three columns": lambda: self._touch(read(**few)),
             "arrow to parquet": lambda: self._parquet(read()),
+            f"arrow read, {PARTITIONS} parts": lambda: self._touch(read(minPartitions=str(PARTITIONS))),
+            f"arrow read, super stream of {PARTITIONS}": lambda: self._touch(self._read_super_stream(place)),
         }
         for text, work in works.items():
             yield Line(text=text, rows=rows, work=work, broker=broker)
@@ -242,6 +256,14 @@ class Bench:
             self._filled.add((place.broker.name, queue))
         wanted = place.options() | {"transport": transport, "mode": "stream", "minPartitions": "2"} | given
         return self._spark.read.format("warren").options(**wanted).load(queue)
+
+    def _read_super_stream(self, place: Place) -> DataFrame:
+        """A super stream with as many rows, filled when it is read first."""
+        if (place.broker.name, SUPER_STREAM) not in self._filled:
+            fill_super_stream(self._spark, place, count=self._rows)
+            self._filled.add((place.broker.name, SUPER_STREAM))
+        wanted = place.options() | {"transport": "arrow", "mode": "stream", "superStream": SUPER_STREAM}
+        return self._spark.read.format("warren").options(**wanted).load()
 
     def _fill_queue(self, place: Place, kind: str) -> None:
         """A durable classic queue with persistent messages, for `_lease`."""

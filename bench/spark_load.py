@@ -23,7 +23,16 @@ from pyspark_warren.options import read_options
 from pyspark_warren.publishing import Publisher
 from warren.client.link import Link
 from warren.spark import register
-from warren.wire.methods import QueueDeclare, QueueDeclareOk, QueueDelete, QueueDeleteOk
+from warren.wire.methods import (
+    ExchangeDeclare,
+    ExchangeDeclareOk,
+    QueueBind,
+    QueueBindOk,
+    QueueDeclare,
+    QueueDeclareOk,
+    QueueDelete,
+    QueueDeleteOk,
+)
 
 SIZE = 200
 PROPERTIES = {
@@ -31,6 +40,8 @@ PROPERTIES = {
     "mixed": ["concat('id-', id) as message_id", "map('tenant', 'a', 'n', cast(id as string)) as headers"],
 }
 SENT_AGAIN = 20_000
+SUPER_STREAM = "spread"
+PARTITIONS = 4
 # Batches of a query that are looked at, unless they take longer than that; the first does not count.
 BATCHES = 20
 QUERY_S_MAX = 40.0
@@ -57,6 +68,27 @@ class Place:
     def parsed(self) -> BrokerOptions:
         """The same, read."""
         return read_options(self.options() | {"queue": "any"}).broker
+
+    def declare_super_stream(self) -> None:
+        """An exchange, and the streams that its keys lead to, new and empty, as stream clients make them."""
+        with self._link() as link:
+            link.call(
+                CHANNEL,
+                ExchangeDeclare(exchange=SUPER_STREAM, type="direct", durable=True),
+                ExchangeDeclareOk,
+            )
+            for number in range(PARTITIONS):
+                stream = f"{SUPER_STREAM}-{number}"
+                link.call(CHANNEL, QueueDelete(queue=stream), QueueDeleteOk)
+                arguments = {"x-queue-type": "stream"}
+                link.call(
+                    CHANNEL, QueueDeclare(queue=stream, durable=True, arguments=arguments), QueueDeclareOk
+                )
+                link.call(
+                    CHANNEL,
+                    QueueBind(queue=stream, exchange=SUPER_STREAM, routing_key=str(number)),
+                    QueueBindOk,
+                )
 
     def declare(self, queue: str, *, is_stream: bool) -> None:
         """A durable queue, new and empty."""
@@ -108,10 +140,23 @@ def messages(spark: SparkSession, kind: str, count: int) -> DataFrame:
 def fill(spark: SparkSession, place: Place, queue: str, *, kind: str, count: int) -> None:
     """A stream with `count` such messages, of which some are sent again and again."""
     place.declare(queue, is_stream=True)
-    table = messages(spark, kind, min(count, SENT_AGAIN)).toArrow()
+    _send(place, messages(spark, kind, min(count, SENT_AGAIN)), ("", queue), count)
+
+
+def fill_super_stream(spark: SparkSession, place: Place, *, count: int) -> None:
+    """The same over a super stream: each partition gets a share of all that comes."""
+    place.declare_super_stream()
+    rows = messages(spark, "equal", min(count, SENT_AGAIN))
+    keyed = rows.selectExpr("*", f"cast(pmod(hash(body), {PARTITIONS}) as string) as routing_key")
+    _send(place, keyed, (SUPER_STREAM, None), count)
+
+
+def _send(place: Place, rows: DataFrame, address: tuple[str, str | None], count: int) -> None:
     with Publisher(place.parsed) as publisher:
         encoder = _encoder(publisher)
-        frames = [frame for batch in table.to_batches() for frame in encoder.encode(batch, ("", queue), None)]
+        frames = [
+            frame for batch in rows.toArrow().to_batches() for frame in encoder.encode(batch, address, None)
+        ]
         left = count
         while left:
             publisher.publish(frames[:left])

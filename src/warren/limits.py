@@ -367,6 +367,8 @@ STREAM_CHUNK_SIZE = 131_072
 STREAM_INDEX_STEP = 131_072
 # Octets of a file that are read at once.
 STREAM_BLOCK_SIZE = 262_144
+# And by who reads columns, chunk after chunk: four full ones, held while their rows are sent.
+STREAM_READ_AHEAD_SIZE = 540_672
 # And octets of chunks kept, of all streams of a virtual host, for those who read the same or what is new:
 # some 120 chunks, so that a hundred readers at different places each find theirs again.
 STREAM_CACHE_SIZE = 16_777_216

@@ -133,6 +133,7 @@ async def read(request: web.Request, node: Managed) -> web.StreamResponse:
 
 def _range(queue: StreamQueue, start: int, end: int, wanted: Wanted) -> Iterator[Rows]:
     log = queue.log
+    cursor = log.cursor()
     while True:
         if queue.is_deleted:
             raise RowsGone(f"stream '{queue.name}' is deleted", first=end)
@@ -140,11 +141,11 @@ def _range(queue: StreamQueue, start: int, end: int, wanted: Wanted) -> Iterator
             raise RowsGone(f"what is before offset {log.first} has been given up", first=log.first)
         if start >= end:
             return
-        chunk = log.read(start)
-        if chunk is None:
+        found = cursor.read(start, end) or log.read(start)
+        if found is None:
             return
-        yield rows_of_chunk(queue.name, chunk, start, end, wanted=wanted)
-        start = max(chunk.end, start + 1)
+        yield rows_of_chunk(queue.name, found, start, end, wanted=wanted)
+        start = max(found.end, start + 1)
 
 
 def _named(request: web.Request, node: Managed) -> StreamQueue:

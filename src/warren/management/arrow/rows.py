@@ -8,6 +8,7 @@ from warren.model.blind_copies import strip_bcc
 from warren.model.message import Message
 from warren.queues.batches import MessageColumns
 from warren.store.streams.chunk import Chunk
+from warren.store.streams.span import Span
 
 # The exchange and the routing key, and the properties of a message, as they are in `Message`.
 Shape = tuple[bytes, bytes]
@@ -127,19 +128,27 @@ class Wanted:
 ALL = Wanted()
 
 
-def rows_of_chunk(queue: str, chunk: Chunk, start: int, end: int, *, wanted: Wanted = ALL) -> Rows:
+def rows_of_chunk(queue: str, chunk: Chunk | Span, start: int, end: int, *, wanted: Wanted = ALL) -> Rows:
     """The messages of `chunk` at offsets from `start` to before `end`, as far as they are `wanted`."""
     first, behind = max(start, chunk.first), min(end, chunk.end)
     at = first - chunk.first
     kinds = chunk.kinds
+    times: array[int] | int
+    if isinstance(chunk, Chunk):
+        ends, times = chunk.ends, chunk.time
+        shapes = [(shape.address, shape.property_list) for shape in chunk.shapes]
+    else:
+        ends, times = chunk.ends_and_times()
+        times = times[at : behind - chunk.first]
+        shapes = chunk.shapes
     rows = Rows(
         queue=queue,
         offsets=range(first, max(behind, first)),
-        shapes=[(shape.address, shape.property_list) for shape in chunk.shapes],
+        shapes=shapes,
         kinds=None if kinds is None else kinds[at : behind - chunk.first],
-        times=chunk.time,
+        times=times,
         redelivered=None,
-        ends=chunk.ends,
+        ends=ends,
         bodies=chunk.bodies,
         at=at,
     )
@@ -210,13 +219,13 @@ def _chosen(rows: Rows, wanted: Wanted) -> Rows:
     places: array[int] = array("I")
     if kinds is not None:
         places.extend(place for place, kind in enumerate(kinds) if fitting[kind])
-    first = rows.offsets[0]
+    first, times = rows.offsets[0], rows.times
     return Rows(
         queue=rows.queue,
         offsets=array("q", [first + place for place in places]),
         shapes=rows.shapes,
         kinds=None if kinds is None else array("I", [kinds[place] for place in places]),
-        times=rows.times,
+        times=times if isinstance(times, int) else array("q", [times[place] for place in places]),
         redelivered=None,
         ends=rows.ends,
         bodies=rows.bodies,

@@ -29,6 +29,7 @@ from warren.store.streams.chunk import (
     is_whole,
     read_head,
 )
+from warren.store.streams.cursor import Cursor
 from warren.store.streams.scan import FoundChunk, chunks
 from warren.store.streams.segment import EPOCH_SIZE, HEAD_SIZE, SALT_SIZE, StreamSegment
 from warren.store.streams.sieve import Sieves, Wanted, sieve_of
@@ -281,6 +282,10 @@ class StreamLog:
                 return chunk
             offset = self._behind_damage(offset)
         return None
+
+    def cursor(self) -> Cursor:
+        """What goes through many chunks by large reads; for what it cannot read, `read` is asked."""
+        return Cursor(self._disk.read, self._segment_of)
 
     def last_chunk(self) -> int:
         """Where the last chunk that can be read begins; -1 if there is none."""

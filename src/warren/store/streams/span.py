@@ -1,0 +1,223 @@
+"""Small chunks that lie one behind the other, taken in as one: their columns, end to end.
+
+A reader of columns has a cost for each set of them. A publisher whose messages are spread over several
+streams, or who waits for each confirm, leaves chunks of a few messages: read one by one, these cost many
+times what their messages do. Compiled, as it goes through all heads and all columns.
+"""
+
+import sys
+from array import array
+from struct import Struct
+
+from google_crc32c import extend
+
+from warren.limits import STREAM_CHUNK_SIZE
+from warren.store.record import uint32, uint64
+from warren.store.streams.chunk import HEAD_SIZE, Chunk, read_head
+
+_SIZE_MAX = STREAM_CHUNK_SIZE
+# As `chunk` draws them.
+_HEAD_SIZE = HEAD_SIZE
+_SIZE_AT = 4
+_FIRST_AT = 8
+_TIME_AT = 16
+_COUNT_AT = 24
+_SHAPES_AT = 28
+_BODY_CHECKSUM_AT = 36
+_HEAD_CHECKSUM_AT = 40
+_SHAPE = Struct(">BBHI")
+_SHAPE_SIZE = _SHAPE.size
+_WIDTH = 4
+_IS_BIG = sys.byteorder == "big"
+
+
+class Span:
+    """Messages of several chunks, as columns like those of one chunk; `times` has one for each message.
+
+    Equal shapes of one chunk and the next are one, and `kinds` is None if there is no other.
+    """
+
+    __slots__ = (
+        "_bodies", "_counts", "_ends", "_known", "_last_shape", "_times", "count", "first", "kinds", "shapes",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.first = 0
+        self.count = 0
+        # The address and the property list of each shape.
+        self.shapes: list[tuple[bytes, bytes]] = []
+        self.kinds: array[int] | None = None
+        # Of each chunk: how many messages, the time, the column of ends without its 0, and the bodies.
+        self._counts: list[int] = []
+        self._times: list[int] = []
+        self._ends: list[bytes] = [bytes(_WIDTH)]
+        self._bodies: list[memoryview] = []
+        self._known: dict[tuple[bytes, bytes], int] = {}
+        # The octets of the shape of all messages so far; empty if they have several.
+        self._last_shape = b""
+
+    @property
+    def end(self) -> int:
+        """The offset behind its last message."""
+        return self.first + self.count
+
+    @property
+    def bodies(self) -> memoryview:
+        """All bodies; see `ends_and_times`."""
+        return memoryview(b"".join(self._bodies))
+
+    def add(self, octets: bytes, at: int) -> None:
+        """Have the messages of the chunk at `at` of `octets`, which is whole, behind the last."""
+        source = octets
+        count = uint32(source, at + _COUNT_AT)
+        shape_count = uint32(source, at + _SHAPES_AT)
+        if not self.count:
+            self.first = uint64(source, at + _FIRST_AT)
+        self._times.append(uint64(source, at + _TIME_AT))
+        at += _HEAD_SIZE
+        ends_at = at + _WIDTH
+        at = ends_at + _WIDTH * count
+        # What is read below lies within the octets.
+        assert at <= len(octets)
+        size = _little(source, at - _WIDTH)
+        self._ends.append(octets[ends_at:at])
+        at = self._add_shapes(octets, at, count, shape_count)
+        self._bodies.append(memoryview(octets)[at : at + size])
+        self._counts.append(count)
+        self.count += count
+
+    def ends_and_times(self) -> "tuple[array[int], array[int]]":
+        """Where each body ends among `bodies`, from a 0 in front on; and when each message was published."""
+        ends = array("I", b"".join(self._ends))
+        if _IS_BIG:
+            ends.byteswap()
+        times = array("q", bytes(8 * self.count))
+        self._fill_in(ends, times)
+        return ends, times
+
+    def _fill_in(self, ends: "array[int]", times: "array[int]") -> None:
+        """Have `ends`, which begin anew with each chunk, go on, and the time of each message in `times`."""
+        begin = before = 0
+        for number in range(len(self._counts)):
+            behind = begin + self._counts[number]
+            time = self._times[number]
+            for place in range(begin, behind):
+                ends[place + 1] += before
+                times[place] = time
+            begin = behind
+            before = ends[begin]
+
+    def _add_shapes(self, octets: bytes, at: int, count: int, shape_count: int) -> int:
+        """Know the shapes of `count` messages; answers where the bodies begin."""
+        last = self._last_shape
+        if shape_count == 1 and last and octets.startswith(last, at):
+            return at + len(last)
+        column: array[int] | None = None
+        if shape_count > 1:
+            column = array("I", octets[at : at + _WIDTH * count])
+            if _IS_BIG:
+                column.byteswap()
+            at += _WIDTH * count
+        begin = at
+        numbers = []
+        for _ in range(shape_count):
+            _, _, address_size, list_size = _SHAPE.unpack_from(octets, at)
+            list_at = at + _SHAPE_SIZE + address_size
+            shape = (octets[at + _SHAPE_SIZE : list_at], octets[list_at : list_at + list_size])
+            at = list_at + list_size
+            number = self._known.get(shape)
+            if number is None:
+                number = self._known[shape] = len(self.shapes)
+                self.shapes.append(shape)
+            numbers.append(number)
+        if not self.count and column is None:
+            self._last_shape = octets[begin:at]
+            return at
+        self._last_shape = b""
+        if self.kinds is None:
+            # All before have the first.
+            self.kinds = array("I", bytes(_WIDTH * self.count))
+        if column is None:
+            self.kinds.extend(array("I", numbers) * count)
+        else:
+            self.kinds.extend([numbers[kind] for kind in column])
+        return at
+
+
+class Block:
+    """Octets of a segment with the salt that `mark` and `seed` are made of."""
+
+    __slots__ = ("_mark", "_octets", "_seed", "end")
+
+    def __init__(self, octets: bytes, mark: int, seed: int) -> None:
+        self._octets = octets
+        self._mark = mark
+        self._seed = seed
+        # Behind the last chunk that was taken.
+        self.end = 0
+
+    def take(self, at: int, offset: int, end: int) -> Chunk | Span | None:
+        """The chunk at `at`, which must have `offset`, alone or with those behind it that are as small.
+
+        Chunks at offset `end` and behind are left. None if the first is not here as a whole, or is damaged:
+        what is behind it is none of the others.
+        """
+        octets = source = self._octets
+        span: Span | None = None
+        alone = -1
+        taken = 0
+        while offset < end:
+            size = self._size_at(at)
+            if not size or (taken and taken + size > _SIZE_MAX):
+                break
+            first = uint64(source, at + _FIRST_AT)
+            count = uint32(source, at + _COUNT_AT)
+            if first > offset or (taken and first < offset) or not self._is_intact(at, size):
+                break
+            if count:
+                if first + count <= offset:
+                    break
+                if span is not None:
+                    span.add(octets, at)
+                elif alone < 0:
+                    alone = at
+                else:
+                    span = Span()
+                    span.add(octets, alone)
+                    span.add(octets, at)
+                taken += size
+                offset = first + count
+            at += size
+            self.end = at
+        if span is not None:
+            return span
+        return None if alone < 0 else self._chunk(alone)
+
+    def _chunk(self, at: int) -> Chunk:
+        head = read_head(self._octets, at, self._mark, self._seed)
+        assert head is not None
+        return Chunk(self._octets, at, head)
+
+    def _size_at(self, at: int) -> int:
+        """The octets of the chunk that begins at `at`; 0 if none does that is whole."""
+        source = self._octets
+        left = len(self._octets) - at
+        if left < _HEAD_SIZE or uint32(source, at) != self._mark:
+            return 0
+        size = _HEAD_SIZE + uint32(source, at + _SIZE_AT)
+        return size if size <= left else 0
+
+    def _is_intact(self, at: int, size: int) -> bool:
+        """Whether the checksums of the chunk at `at` are right."""
+        octets = source = self._octets
+        checksum: int = extend(self._seed, octets[at : at + _HEAD_CHECKSUM_AT])
+        if checksum != uint32(source, at + _HEAD_CHECKSUM_AT):
+            return False
+        checksum = extend(self._seed, octets[at + _HEAD_SIZE : at + size])
+        return checksum == uint32(source, at + _BODY_CHECKSUM_AT)
+
+
+def _little(octets: bytes, at: int) -> int:
+    """The integer of four octets at `at`, the least significant first."""
+    high = octets[at + 3] << 8 | octets[at + 2]
+    return high << 16 | octets[at + 1] << 8 | octets[at]
