@@ -88,3 +88,5 @@ SESSION_VISITOR_MS_MAX = 3_600_000
 LIVE_STREAMS_MAX = 1_000
 # Answers that one stream follows: a page of the web interface looks at some four.
 LIVE_PATHS_MAX = 16
+# Answers of fewer octets are not compressed: as RabbitMQ's, which gain nothing by it.
+GZIP_SIZE_MIN = 300

@@ -29,12 +29,24 @@ def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield node
 
 
-def scrape(node: Broker, path: str, encoding: str) -> tuple[int, str | None, bytes]:
-    where = http.client.HTTPConnection("127.0.0.1", node.ports["http/prometheus"], timeout=TIMEOUT_S)
+def asked(
+    node: Broker, protocol: str, request: str, **headers: str
+) -> tuple[http.client.HTTPResponse, bytes]:
+    """What is answered to METHOD and path, and its body."""
+    where = http.client.HTTPConnection("127.0.0.1", node.ports[protocol], timeout=TIMEOUT_S)
     with closing(where) as connection:
-        connection.request("GET", path, headers={"accept-encoding": encoding})
+        method, path = request.split()
+        connection.putrequest(method, path, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name.replace("_", "-"), value)
+        connection.endheaders()
         response = connection.getresponse()
-        return response.status, response.headers["content-encoding"], response.read()
+        return response, response.read()
+
+
+def scrape(node: Broker, path: str, encoding: str) -> tuple[int, str | None, bytes]:
+    response, body = asked(node, "http/prometheus", f"GET {path}", accept_encoding=encoding)
+    return response.status, response.headers["content-encoding"], body
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate, gzip;q=0.5", "br, GZIP"])
@@ -49,6 +61,110 @@ def test_and_for_nobody_else(node: Broker, encoding: str) -> None:
     status, used, body = scrape(node, "/metrics", encoding)
     assert (status, used) == (200, None)
     assert b"rabbitmq_build_info" in body
+
+
+# What Prometheus 3 says it takes; this RabbitMQ has no other format than text.
+SCRAPER = (
+    "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,"
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.2,"
+    "*/*;q=0.1"
+)
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        (SCRAPER, 200),
+        ("application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", 200),
+        ("text/plain;version=1.0.0", 200),
+        ("application/openmetrics-text;version=1.0.0", 406),
+        ("application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited", 406),
+        ("application/json", 406),
+        ("nonsense", 400),
+    ],
+)
+def test_metrics_are_text_or_nothing(node: Broker, accept: str, status: int) -> None:
+    response, body = asked(node, "http/prometheus", "GET /metrics", accept=accept)
+    assert response.status == status
+    if status == 200:
+        assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert response.headers["vary"] == "accept-encoding"
+        assert b"rabbitmq_build_info" in body
+    else:
+        assert body == b""
+
+
+@pytest.mark.parametrize("encoding", ["identity;q=0", "*;q=0", "identity;q=0, deflate"])
+def test_who_takes_no_encoding_there_is_gets_none(node: Broker, encoding: str) -> None:
+    assert scrape(node, "/metrics", encoding) == (406, None, b"")
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "text"),
+    [
+        ("HEAD /metrics", 204, b""),
+        ("GET /metrics/", 200, b"rabbitmq_build_info"),
+        ("OPTIONS /metrics", 200, b""),
+        ("POST /metrics", 405, b""),
+        ("DELETE /metrics/per-object", 405, b""),
+        ("PROPFIND /metrics", 501, b""),
+        ("GET /metrics/nosuch", 404, b"Unknown Registry"),
+        ("GET /nosuch", 404, b'{"error":"Object Not Found","reason":"Not Found"}'),
+    ],
+)
+def test_other_methods_and_paths_of_metrics_are_refused(
+    node: Broker, request_line: str, status: int, text: bytes
+) -> None:
+    response, body = asked(node, "http/prometheus", request_line)
+    assert response.status == status
+    assert text in body
+    if status in (200, 405) and not text:
+        assert response.headers["allow"] == "HEAD, GET, OPTIONS"
+
+
+GUEST = {"authorization": "Basic " + b64encode(b"guest:guest").decode()}
+
+
+def test_answers_of_the_api_are_compressed_for_who_takes_that(node: Broker) -> None:
+    plain, expected = asked(node, "http", "GET /api/exchanges?columns=name,type", **GUEST)
+    assert plain.headers["content-encoding"] is None
+    response, body = asked(
+        node, "http", "GET /api/exchanges?columns=name,type", accept_encoding="gzip, br", **GUEST
+    )
+    assert response.headers["content-encoding"] == "gzip"
+    assert "accept-encoding" in response.headers["vary"]
+    assert len(body) < len(expected)
+    assert gzip.decompress(body) == expected
+    # A short one, as it is.
+    response, body = asked(node, "http", "GET /api/whoami", accept_encoding="gzip", **GUEST)
+    assert response.headers["content-encoding"] is None
+    assert b"guest" in body
+
+
+def test_a_large_list_is_compressed_as_it_goes(node: Broker) -> None:
+    client = Client(node)
+    client.ask("PUT /vhosts/many")
+    queues = [{"name": f"{at:05}" + 200 * "x", "vhost": "many", "durable": False} for at in range(3_000)]
+    assert client.ask("POST /definitions", {"queues": queues}).status == 204
+    client.close()
+    columns = "name,arguments,vhost,durable,auto_delete,exclusive,type,policy,node,state"
+    line = f"GET /api/queues/many?columns={columns}"
+    _, expected = asked(node, "http", line, **GUEST)
+    assert len(expected) > 1_048_576
+    response, body = asked(node, "http", line, accept_encoding="gzip", **GUEST)
+    assert response.headers["content-encoding"] == "gzip"
+    assert len(body) < len(expected) / 10
+    assert gzip.decompress(body) == expected
+
+
+def test_files_of_the_interface_are_compressed(node: Broker) -> None:
+    plain, expected = asked(node, "http", "GET /")
+    response, body = asked(node, "http", "GET /", accept_encoding="gzip")
+    assert response.headers["vary"] == plain.headers["vary"] == "accept-encoding"
+    assert response.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(body) == expected
+    again, same = asked(node, "http", "GET /", accept_encoding="gzip")
+    assert (same, again.headers["content-length"]) == (body, str(len(body)))
 
 
 def test_metrics_are_where_they_are_configured_to_be(configured: Broker) -> None:

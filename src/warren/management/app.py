@@ -22,6 +22,7 @@ from warren.management.describing import DESCRIBED, description_of
 from warren.management.interface import PREFIX, add_interface
 from warren.management.managed import ListenerView, Managed
 from warren.management.manual import add_manual
+from warren.management.negotiation import compress, plain_text_refusal
 from warren.management.openapi import document
 from warren.management.prometheus.endpoints import SCRAPES, detailed, metrics, per_object
 from warren.management.prometheus.exposition import Scrapes
@@ -42,6 +43,8 @@ _SHUTDOWN_S = 1.0
 _POLICY = "content-security-policy"
 _ENCODING_SHOWN = 40
 _AS_IT_IS = ("", "identity")
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+_METRICS_METHODS = ("HEAD", "GET", "OPTIONS")
 _METRICS: dict[str, Endpoint] = {
     "": metrics,
     "/per-object": per_object,
@@ -111,8 +114,10 @@ def _app(node: Managed, protocol: str, answering: Answering) -> web.Application:
     app.on_response_prepare.append(_sign)
     if protocol.endswith("/prometheus"):
         app[SCRAPES] = Scrapes()
+        app.router.add_route("*", answering.metrics_path + "/{registry:[^/]+}", _no_registry)
         for path, endpoint in _METRICS.items():
-            app.router.add_get(answering.metrics_path + path, _metrics(node, endpoint))
+            for written in (path, f"{path}/"):
+                app.router.add_route("*", answering.metrics_path + written, _metrics(node, endpoint))
         return app
     prefix = app[PREFIX] = answering.path_prefix
     for route in ROUTES:
@@ -128,10 +133,25 @@ def _app(node: Managed, protocol: str, answering: Answering) -> web.Application:
 
 
 def _metrics(node: Managed, endpoint: Endpoint) -> Responder:
+    """What answers every method, and every wish of a client, as RabbitMQ does."""
+
     async def respond(request: web.Request) -> web.StreamResponse:
-        return await endpoint(request, node)
+        if request.method == "OPTIONS":
+            return options(_METRICS_METHODS)
+        if request.method not in _METRICS_METHODS:
+            is_known = request.method in _METHODS
+            return web.Response(
+                status=405 if is_known else 501, headers={"allow": ", ".join(_METRICS_METHODS)}
+            )
+        if refusal := plain_text_refusal(request.headers.get("accept")):
+            return web.Response(status=refusal)
+        return web.Response(status=204) if request.method == "HEAD" else await endpoint(request, node)
 
     return respond
+
+
+async def _no_registry(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=404, text="Unknown Registry")
 
 
 def _responder(node: Managed, route: Route) -> Responder:
@@ -193,6 +213,12 @@ def _share(request: web.Request, response: web.StreamResponse, origin: str) -> N
 @web.middleware
 async def _errors(request: web.Request, handler: Responder) -> web.StreamResponse:
     """RabbitMQ's body for what aiohttp refuses by itself; nothing of an exception goes to the client."""
+    response = await _answer(request, handler)
+    compress(request, response)
+    return response
+
+
+async def _answer(request: web.Request, handler: Responder) -> web.StreamResponse:
     try:
         return await handler(request)
     except Refused as refusal:

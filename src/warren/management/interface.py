@@ -3,11 +3,15 @@
 A checkout in which it was not built has none, and says how to build it; the API is there all the same.
 """
 
+import asyncio
+import gzip
 import mimetypes
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from aiohttp import web
+
+from warren.management.negotiation import is_compressible, takes_gzip
 
 # What stands before all paths: RabbitMQ's `management.path_prefix`.
 PREFIX: web.AppKey[str] = web.AppKey("prefix", str)
@@ -58,10 +62,18 @@ def _file(name: str, content: bytes) -> Callable[[web.Request], Awaitable[web.Re
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     cached = _FOR_EVER if name.startswith(f"{_ASSETS}/") else "no-cache"
     charset = "utf-8" if kind.startswith("text/") else None
+    is_large = is_compressible(kind, len(content))
+    headers = _HEADERS | {"cache-control": cached} | ({"vary": "accept-encoding"} if is_large else {})
+    # Compressed once, when somebody asks for it.
+    kept: list[bytes] = []
 
     async def answer(request: web.Request) -> web.Response:
-        headers = _HEADERS | {"cache-control": cached}
-        return web.Response(body=content, content_type=kind, charset=charset, headers=headers)
+        if not is_large or not takes_gzip(request):
+            return web.Response(body=content, content_type=kind, charset=charset, headers=headers)
+        if not kept:
+            kept.append(await asyncio.to_thread(gzip.compress, content, mtime=0))
+        encoded = headers | {"content-encoding": "gzip"}
+        return web.Response(body=kept[0], content_type=kind, charset=charset, headers=encoded)
 
     return answer
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import msgspec
 from aiohttp import web
 
+from warren.management.negotiation import compress
 from warren.management.plain_reasons import plain
 
 _HEADERS = {
@@ -69,6 +70,7 @@ async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.Stream
     response = web.StreamResponse(headers=_HEADERS)
     response.content_type = _JSON
     response.content_length = size
+    compress(request, response)
     await response.prepare(request)
     if request.method != "HEAD":
         for part in parts:

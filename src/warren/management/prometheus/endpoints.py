@@ -20,6 +20,7 @@ from warren.limits_http import (
     EXPOSED_PER_TURN,
 )
 from warren.management.managed import Managed
+from warren.management.negotiation import prefers_gzip, refuses_identity
 from warren.management.prometheus.exposition import CONTENT_TYPE, Scrapes, head, line
 from warren.management.prometheus.objects import Wanted
 from warren.management.prometheus.rows import Row, Scrape
@@ -158,19 +159,13 @@ def _plain(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
-def _takes_gzip(accepted: str) -> bool:
-    """Whether a client that accepts these encodings takes gzip (RFC 9110 §12.5.3)."""
-    for written in accepted.lower().split(","):
-        name, _, weight = written.replace(" ", "").partition(";q=")
-        if name in ("gzip", "x-gzip"):
-            return not weight or weight.strip("0.") != ""
-    return False
-
-
 async def _written(request: web.Request, registry: str, texts: AsyncIterator[str]) -> web.StreamResponse:
     start = perf_counter()
-    response = web.StreamResponse(headers={"content-type": CONTENT_TYPE})
-    if _takes_gzip(request.headers.get("accept-encoding", "")):
+    is_compressed = prefers_gzip(request)
+    if not is_compressed and refuses_identity(request):
+        return web.Response(status=406)
+    response = web.StreamResponse(headers={"content-type": CONTENT_TYPE, "vary": "accept-encoding"})
+    if is_compressed:
         response.enable_compression(web.ContentCoding.gzip)
     await response.prepare(request)
     scrapes = request.app[SCRAPES]
