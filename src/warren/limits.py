@@ -394,6 +394,9 @@ STREAM_CONSUMERS_MAX = 1_000
 STREAM_AHEAD_SIZE = 65_536
 
 # --- stream protocol ------------------------------------------------------------------------------
+# So long a client may take to answer that a consumer is active now or has stopped, as in RabbitMQ 3.11 and
+# later: its group waits for it, and then it is dropped.
+STREAM_ANSWER_MS = 60_000
 # A batch of messages that a client packed into one entry, unpacked: a kilobyte may unpack to a megabyte.
 STREAM_BATCH_SIZE_MAX = 16_777_216
 # All of an AMQP 1.0 message that stands before its body: decoded as a whole, kept in a header at worst.

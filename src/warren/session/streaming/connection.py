@@ -159,11 +159,13 @@ class StreamConnection:
         if self._closing_deadline is not None:
             return self._closing_deadline
         beat = self._heartbeat.deadline() if self._heartbeat is not None else None
-        ends = self.working.expires_at if self.working is not None else None
-        return min((due for due in (beat, ends) if due is not None), default=None)
+        ends = answer = None
+        if self.working is not None:
+            ends, answer = self.working.expires_at, self.working.subscriptions.answer_due
+        return min((due for due in (beat, ends, answer) if due is not None), default=None)
 
     def expire(self, now: int) -> None:
-        """A deadline has passed: heartbeats, hung handshakes and closes, tokens that end."""
+        """A deadline has passed: heartbeats, hung handshakes and closes, tokens that end, no answers."""
         self._now = now
         if self.state is State.GREETING or self._closing_deadline is not None:
             due = self.deadline()
@@ -173,6 +175,13 @@ class StreamConnection:
         working = self.working
         if working is not None and working.expires_at is not None and now >= working.expires_at:
             self.close(Code.AUTHENTICATION_FAILURE, "the token has expired")
+            return
+        if working is not None and self._is_unanswered(working, now):
+            self._hall.server.report(
+                f"dropping stream connection {self.peer.name}: it was told that a consumer is active, "
+                f"or is to stop, and did not answer within {limits.STREAM_ANSWER_MS // 1000} s"
+            )
+            self._finish()
             return
         self._beat(now)
 
@@ -335,7 +344,14 @@ class StreamConnection:
         if domain is None:
             self._finish()
             return
-        self.working = Working(self._hall, domain, greeting, self.outbox, resume=self._resume_later)
+        self.working = Working(
+            self._hall,
+            domain,
+            greeting,
+            self.outbox,
+            resume=self._resume_later,
+            has_asked=self._note_questions_later,
+        )
         # As RabbitMQ, which looks at no size: a client sends a message that is larger as one frame.
         self._reader.size_max = max(greeting.frame_size_max, limits.STREAM_FRAME_TAKEN_MAX)
         self._heartbeat = Heartbeat(greeting.heartbeat_s, self._tuned_at)
@@ -366,6 +382,27 @@ class StreamConnection:
         elif pulse is Pulse.DEAD:
             self._hall.server.report(f"missed heartbeats from stream connection {self.peer.name}")
             self._finish()
+
+    def _is_unanswered(self, working: Working, now: int) -> bool:
+        """Whether the client has not answered in time what it was asked."""
+        due = working.subscriptions.answer_due
+        if due is None or now < due:
+            return False
+        if self.is_reading_paused or self.has_more:
+            # Its silence is ours.
+            working.subscriptions.note_questions(now, is_excused=True)
+            return False
+        return True
+
+    def _note_questions_later(self) -> None:
+        self._hall.server.later(self._note_questions)
+
+    def _note_questions(self, now: int) -> None:
+        """Have the time run for what the client was asked, often because of somebody else."""
+        if self.working is not None and self.state is State.OPEN:
+            self.working.subscriptions.note_questions(now)
+            self.changes += 1
+            self._wake.output_ready()
 
     def _go_on_waiting(self, now: int) -> None:
         """The disk takes more again."""

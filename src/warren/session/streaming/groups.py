@@ -9,6 +9,8 @@ The partitions of a super stream are spread: of the consumers of one partition, 
 is the number of the partition, modulo their number.
 """
 
+from collections import OrderedDict
+from itertools import islice
 from typing import Protocol
 
 
@@ -29,14 +31,15 @@ class _Group:
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
-        self.members: list[Member] = []
+        self.members: OrderedDict[Member, None] = OrderedDict()
         self.active: Member | None = None
         self.is_leaving = False
 
     @property
     def chosen(self) -> Member:
         """Who is to be active: for a stream of its own, who came first."""
-        return self.members[self.partition % len(self.members) if self.partition >= 0 else 0]
+        place = self.partition % len(self.members) if self.partition >= 0 else 0
+        return next(islice(self.members, place, None))
 
 
 GroupKey = tuple[str, str, str]
@@ -55,13 +58,13 @@ class Groups:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(partition)
-        group.members.append(member)
+        group.members[member] = None
         self._settle(group)
 
     def leave(self, key: GroupKey, member: Member) -> None:
         """`member` is gone."""
         group = self._groups[key]
-        group.members.remove(member)
+        del group.members[member]
         if not group.members:
             del self._groups[key]
             return

@@ -6,7 +6,7 @@ passes over the rest. Chunks that have none of these values are not sent, and co
 
 from collections.abc import Callable, Iterator, Mapping
 
-from warren.limits import STREAM_CHUNK_WORK, STREAM_CREDIT_MAX, STREAM_WORK_PER_TURN_MAX
+from warren.limits import STREAM_ANSWER_MS, STREAM_CHUNK_WORK, STREAM_CREDIT_MAX, STREAM_WORK_PER_TURN_MAX
 from warren.queues.stream import StreamQueue
 from warren.session.outbox import Outbox
 from warren.session.streaming.groups import GroupKey, Member
@@ -28,11 +28,14 @@ class Subscriptions:
     """The subscriptions of one connection."""
 
     __slots__ = (
-        "_asked", "_correlation", "_hall", "_outbox", "_serial", "_subscriptions", "tells_committed",
+        "_asked", "_correlation", "_hall", "_outbox", "_serial", "_subscriptions", "has_asked",
+        "tells_committed",
     )  # fmt: skip
 
-    def __init__(self, hall: Hall, outbox: Outbox, serial: int) -> None:
+    def __init__(self, hall: Hall, outbox: Outbox, serial: int, has_asked: Callable[[], None]) -> None:
+        """`has_asked` is called when the client was asked something: see `note_questions`."""
         self._hall = hall
+        self.has_asked = has_asked
         # Of the connection.
         self._serial = serial
         self._outbox = outbox
@@ -51,6 +54,18 @@ class Subscriptions:
     def question_count(self) -> int:
         """How many questions the client has not answered."""
         return len(self._asked)
+
+    @property
+    def answer_due(self) -> int | None:
+        """When the client is to have answered what it was asked first (ms)."""
+        asked = [one.asked_at for one in self._asked.values() if one.asked_at >= 0]
+        return min(asked) + STREAM_ANSWER_MS if asked else None
+
+    def note_questions(self, now: int, *, is_excused: bool = False) -> None:
+        """Have the time of what was asked run from `now` on; of all if the client could not be heard."""
+        for subscription in self._asked.values():
+            if is_excused or subscription.asked_at < 0:
+                subscription.asked_at = now
 
     def has(self, number: int) -> bool:
         """Whether the client has given `number` to one."""
@@ -100,6 +115,7 @@ class Subscriptions:
             return
         assert subscription.key is not None
         subscription.question = 0
+        subscription.asked_at = -1
         if subscription.is_wanted:
             subscription.start(subscription.offset if offset.type is OffsetType.NONE else offset)
         else:
@@ -126,7 +142,7 @@ class Subscriptions:
         self._hall.server.announcer.unsubscribed(self._serial, subscription.stream, subscription.number)
 
     def _ask(self, subscription: "Subscription", *, is_active: bool) -> None:
-        """Ask anew: an answer to what was asked before is none to this."""
+        """Ask anew: an answer to what was asked before is none to this, but its time goes on."""
         if subscription.stream.is_deleted:
             return
         self._asked.pop(subscription.question, None)
@@ -134,15 +150,17 @@ class Subscriptions:
         subscription.question = self._correlation
         self._asked[self._correlation] = subscription
         self._outbox.raw(ConsumerUpdate(subscription.number, int(is_active)).encode(self._correlation))
+        if subscription.asked_at < 0:
+            self.has_asked()
 
 
 class Subscription(Member):
     """One subscription: how far it has come, and what the client takes."""
 
     __slots__ = (
-        "_begin", "_hall", "_is_resting", "_outbox", "_wanted", "_work", "ask", "credit", "delivered_count",
-        "is_active", "is_wanted", "key", "next", "number", "offset", "properties", "question", "stream",
-        "tells_committed",
+        "_begin", "_hall", "_is_resting", "_outbox", "_wanted", "_work", "ask", "asked_at", "credit",
+        "delivered_count", "is_active", "is_wanted", "key", "next", "number", "offset", "properties",
+        "question", "stream", "tells_committed",
     )  # fmt: skip
 
     def __init__(self, command: Subscribe, stream: StreamQueue, hall: Hall, outbox: Outbox) -> None:
@@ -159,8 +177,9 @@ class Subscription(Member):
         # Of its group, if it has one; and how the client is asked.
         self.key: GroupKey | None = None
         self.ask: Callable[..., None] = _nobody
-        # The number of the question that its client has not answered yet, or 0.
+        # The number of the question that its client has not answered yet, or 0, and since when (ms), or -1.
         self.question = 0
+        self.asked_at = -1
         # Whether a Deliver says where the last chunk begins.
         self.tells_committed = False
         self._hall = hall

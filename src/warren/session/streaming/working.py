@@ -44,8 +44,12 @@ class Working:
         outbox: Outbox,
         *,
         resume: Callable[[], None],
+        has_asked: Callable[[], None],
     ) -> None:
-        """`resume` is called when its publishers may be read again; see `Publishers`."""
+        """`resume` is called when its publishers may be read again, `has_asked` when the client was asked.
+
+        See `Publishers` and `Subscriptions`.
+        """
         account = greeting.account
         assert account is not None
         self._hall = hall
@@ -61,7 +65,7 @@ class Working:
         self._greeting = greeting
         self._place = hall.settings.place(greeting.peer)
         self.publishers = Publishers(domain.vhost, outbox, hall.counts, resume)
-        self.subscriptions = Subscriptions(hall, outbox, self.owner.serial)
+        self.subscriptions = Subscriptions(hall, outbox, self.owner.serial, has_asked)
         # The streams that it publishes to or subscribes to: it hears of it when one is gone.
         self._watched: dict[StreamQueue, None] = {}
         # Names of those that are gone, of which it has not heard: who deletes one has its answer first.
@@ -184,6 +188,8 @@ class Working:
         if is_too_long or (command.properties.get(_SINGLE_ACTIVE) == "true" and not name):
             return Code.PRECONDITION_FAILED
         if len(filter_values(command.properties)) > limits.STREAM_FILTERS_MAX:
+            return Code.PRECONDITION_FAILED
+        if stream.consumer_count >= limits.QUEUE_CONSUMERS_MAX:
             return Code.PRECONDITION_FAILED
         self._watch(stream)
         self.subscriptions.subscribe(command, stream)

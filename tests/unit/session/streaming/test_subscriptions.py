@@ -3,7 +3,9 @@
 import pytest
 from tests.unit.session.streaming.client import Node, StreamClient, data
 
+from warren.limits import STREAM_ANSWER_MS
 from warren.metadata.commands import SetPermissions
+from warren.session.streaming import working as working_half
 from warren.wire.streams import commands
 from warren.wire.streams.codes import Code, Key, OffsetType
 from warren.wire.streams.delivery import Delivered
@@ -264,3 +266,60 @@ def test_a_client_that_answers_no_question_leaves_none_behind(node: Node) -> Non
     working = client.connection.working
     assert working is not None
     assert working.subscriptions.question_count == 0
+
+
+def heard_at(node: Node, now: int) -> None:
+    """What is due in another turn is done at `now`."""
+    while node.turns:
+        node.turns.pop(0)(now)
+
+
+@pytest.mark.parametrize("is_leaving", [False, True])
+def test_who_does_not_answer_that_it_is_active_or_has_stopped_is_dropped_and_another_is_active(
+    node: Node, is_leaving: bool
+) -> None:
+    client = filled(node)
+    client.ask(commands.CreateSuperStream("super", ("p0", "p1"), ("0", "1"), {}))
+    first, second = node.stream("t"), node.stream("u")
+    for number, one in enumerate((first, second)):
+        single(one, 1, stream="p1" if is_leaving else "p0", super_stream="super")
+        heard_at(node, 5_000 * (number + 1))
+    first.hear()
+    due = first.connection.deadline()
+    # The time of what was asked first goes on when it is asked anew.
+    assert due == 5_000 + STREAM_ANSWER_MS
+    assert second.connection.deadline() is None
+    first.connection.expire(due - 1)
+    assert first.connection.is_open
+    first.connection.expire(due)
+    assert first.connection.is_finished
+    assert second.hear() == [commands.ConsumerUpdate(1, 1)]
+    heard_at(node, due)
+    assert second.connection.deadline() == due + STREAM_ANSWER_MS
+    answer(second, 1, FIRST)
+    assert second.connection.deadline() is None
+
+
+def test_who_could_not_be_heard_is_not_taken_for_silent(node: Node) -> None:
+    client = filled(node)
+    single(client, 1)
+    heard_at(node, 0)
+    node.block("memory")
+    assert client.connection.is_reading_paused
+    client.connection.expire(STREAM_ANSWER_MS)
+    assert client.connection.is_open
+    assert client.connection.deadline() == 2 * STREAM_ANSWER_MS
+    node.block("")
+    client.connection.expire(2 * STREAM_ANSWER_MS)
+    assert client.connection.is_finished
+
+
+def test_a_stream_has_so_many_consumers_and_no_more(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = filled(node)
+    monkeypatch.setattr(working_half.limits, "QUEUE_CONSUMERS_MAX", 2)
+    for number in (1, 2):
+        client.subscribe(number, Offset(OffsetType.NEXT))
+    refused = client.subscribe(3, Offset(OffsetType.NEXT))
+    assert refused == [(Key.SUBSCRIBE, Code.PRECONDITION_FAILED)]
+    client.ask(commands.Unsubscribe(1))
+    assert client.subscribe(3, Offset(OffsetType.NEXT)) == [(Key.SUBSCRIBE, Code.OK)]
