@@ -29,6 +29,8 @@ cdef class ClassicQueue(LocalQueue):
     cdef int64_t _attempts_max
     cdef HandedOut _handed_out
     cdef bint _has_kept_ttls
+    # True after the active consumer was cancelled, until something is settled or comes.
+    cdef bint _is_held_back
     cdef object _ttl_record
 
     @cython.locals(consumer=Consumer)

@@ -36,8 +36,8 @@ class ClassicQueue(LocalQueue):
     """A queue whose messages live on this node, in memory."""
 
     __slots__ = (
-        "_attempts_max", "_consumers", "_expires_ms", "_handed_out", "_has_kept_ttls", "_length_max",
-        "_octets_max", "_ready", "_refuses", "_sole", "_ttl_ms", "_ttl_record", "_wake_when",
+        "_attempts_max", "_consumers", "_expires_ms", "_handed_out", "_has_kept_ttls", "_is_held_back",
+        "_length_max", "_octets_max", "_ready", "_refuses", "_sole", "_ttl_ms", "_ttl_record", "_wake_when",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
@@ -46,6 +46,7 @@ class ClassicQueue(LocalQueue):
         self._wake_when = _NONE
         self._consumers = ConsumerSet(is_single_active=settings.single_active_consumer)
         self._sole: Consumer | None = None
+        self._is_held_back = False
         self._ready = self._made_ready(lambda _: Ready())
         # None while none of its messages is kept.
         self._handed_out: HandedOut | None = None
@@ -212,11 +213,14 @@ class ClassicQueue(LocalQueue):
             self._wake_by(ready.push_deadline(message, self._ttl_ms))
         if self._length_max >= 0 or self._octets_max >= 0:
             self._drop_overflow()
+        if self._is_held_back:
+            self.pump()
 
     def pump(self) -> None:
         """Hand out what is ready to those who can take it."""
         ready = self._ready
         self._sole = None
+        self._is_held_back = False
         if self._wake_when >= 0 and self._wake_when <= self._host.now:
             self.expire()
         while ready.count:
@@ -377,7 +381,14 @@ class ClassicQueue(LocalQueue):
 
     def consumer_ready(self, consumer: Consumer) -> None:
         """`consumer`, parked before, can take messages again."""
-        if self._consumers.unpark(consumer) and self._ready.count:
+        if (self._consumers.unpark(consumer) or self._is_held_back) and self._ready.count:
+            self.pump()
+
+    def hold_back(self) -> None:
+        """Hand nothing to a new active consumer yet, if there is one."""
+        if self._consumers.is_single_active and self._ready.count:
+            self._is_held_back = True
+        else:
             self.pump()
 
     def unpark(self, consumer: Consumer) -> None:

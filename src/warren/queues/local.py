@@ -127,6 +127,14 @@ class LocalQueue(Queue):
         """Let `consumer`, parked before, take its turn again; `pump` hands out what is ready."""
         raise NotImplementedError
 
+    def hold_back(self) -> None:
+        """The consumer that was removed holds messages still, which may come back in front of what waits.
+
+        Where one consumer is active, the next one gets nothing until some of them are settled, or something
+        is published (RabbitMQ 3.10.8, measured). All others are handed out what is ready.
+        """
+        self.pump()
+
     def pause(self) -> None:
         """Hand nothing out, neither to consumers nor to who gets, until `resume`."""
         raise NotImplementedError

@@ -95,7 +95,10 @@ class Subscriber(Counters):
         if consumer is not None:
             self._tell_gone(consumer)
             consumer.queue.remove_consumer(consumer)
-            consumer.queue.pump()
+            if consumer.unsettled and consumer.is_parked and not self.prefetch_max:
+                consumer.queue.hold_back()
+            else:
+                consumer.queue.pump()
 
     def withdraw(self, consumer: "Subscription") -> None:
         """End `consumer` on the broker's own word, and tell the client; what it has unsettled stays."""

@@ -78,8 +78,8 @@ def test_a_removal_keeps_the_order_of_the_others() -> None:
     assert turns(consumers, 4) == "bdab"
 
 
-def test_single_active_is_the_eldest_and_the_next_when_it_goes() -> None:
-    a, b, c = Reader("a"), Reader("b"), Reader("c", priority=9)
+def test_single_active_is_the_eldest_and_the_next_of_its_priority_when_it_goes() -> None:
+    a, b, c = Reader("a"), Reader("b"), Reader("c", priority=-9)
     consumers = gathered(a, b, c, is_single_active=True)
     assert turns(consumers, 2) == "aa"
     a.is_open = False
@@ -95,6 +95,22 @@ def test_single_active_is_the_eldest_and_the_next_when_it_goes() -> None:
     consumers.remove(c)
     assert consumers.active is None
     assert turns(consumers, 1) == "-"
+
+
+def test_the_next_active_one_is_the_eldest_of_the_highest_priority() -> None:
+    a, b, c, d = Reader("a"), Reader("b"), Reader("c", priority=9), Reader("d", priority=9)
+    consumers = gathered(a, b, c, d, is_single_active=True)
+    assert consumers.active is a
+    a.is_open = False
+    assert turns(consumers, 1) == "-"
+    consumers.remove(a)
+    assert turns(consumers, 2) == "cc"
+    consumers.remove(c)
+    consumers.add(c)
+    assert turns(consumers, 2) == "dd"
+    consumers.remove(d)
+    consumers.remove(c)
+    assert turns(consumers, 2) == "bb"
 
 
 def test_an_exclusive_consumer_is_known_as_such() -> None:

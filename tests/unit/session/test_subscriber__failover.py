@@ -55,6 +55,14 @@ def hits_an_error(client: Client) -> None:
     client.send(call(methods.BasicConsume(queue="q", consumer_tag="c1")))
 
 
+def requeues(client: Client) -> None:
+    client.send(call(methods.BasicNack(0, True, True)))
+
+
+def recovers(client: Client) -> None:
+    client.send(call(methods.BasicRecover(True)))
+
+
 ENDS = [closes_channel, fails_channel, closes_connection, is_lost, is_killed, hits_an_error]
 
 
@@ -96,10 +104,42 @@ def test_what_two_consumers_hold_too_long_is_back_before_another_gets_any_of_it(
     assert second.bodies() == DIGITS[:6]
 
 
-def test_a_cancelled_consumer_keeps_what_it_holds_and_the_next_gets_the_rest() -> None:
+@pytest.mark.parametrize("ends", [*ENDS[:-1], requeues, recovers])
+def test_what_a_cancelled_active_consumer_holds_comes_before_the_rest(ends: Callable[[Client], None]) -> None:
     first, second = held_and_waiting(SINGLE)
     consumes(second)
     first.ask(methods.BasicCancel("c1"))
+    assert second.bodies() == []
+    ends(first)
+    assert second.bodies() == DIGITS
+
+
+def acknowledges(client: Client) -> None:
+    client.send(call(methods.BasicAck(1)))
+
+
+def rejects(client: Client) -> None:
+    client.send(call(methods.BasicReject(6, False)))
+
+
+def acknowledges_all(client: Client) -> None:
+    client.send(call(methods.BasicAck(0, True)))
+
+
+@pytest.mark.parametrize("settles", [acknowledges, rejects, acknowledges_all])
+def test_the_next_active_consumer_gets_the_rest_when_some_of_it_is_settled(
+    settles: Callable[[Client], None],
+) -> None:
+    first, second = held_and_waiting(SINGLE)
+    consumes(second)
+    first.ask(methods.BasicCancel("c1"))
+    settles(first)
     assert second.bodies() == DIGITS[6:]
-    closes_channel(first)
-    assert second.bodies() == DIGITS[:6]
+
+
+def test_the_next_active_consumer_gets_the_rest_when_something_is_published() -> None:
+    first, second = held_and_waiting(SINGLE)
+    consumes(second)
+    first.ask(methods.BasicCancel("c1"))
+    second.send(publication("q", b"8"))
+    assert second.bodies() == [*DIGITS[6:], b"8"]
