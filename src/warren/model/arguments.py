@@ -312,9 +312,14 @@ def _check_value(queue: QueueName, key: str, arguments: Arguments) -> None:
             raise PreconditionFailed(f"invalid arg '{key}' for {queue}: {error}")
 
 
-def _integer(value: Value, _: Arguments) -> str | None:
+def not_integer(value: Value) -> str | None:
+    """What RabbitMQ says of a `value` that is no integer; None for one. A timestamp is none."""
     kind = type_name(value)
     return None if kind in _INTEGER_TYPES else f'"expected integer, got {kind}"'
+
+
+def _integer(value: Value, _: Arguments) -> str | None:
+    return not_integer(value)
 
 
 def _natural(value: Value, arguments: Arguments) -> str | None:

@@ -13,9 +13,17 @@ _HEADER_SIZE_MIN = 12
 def close_text(error: AmqpError) -> str:
     """The reply-text for `error`, 255 octets at most: what is longer is cut."""
     text = error.reply_text.encode("utf-8", "surrogateescape")
-    if len(text) > NAME_SIZE_MAX:
-        text = text[: NAME_SIZE_MAX - len(_ELLIPSIS)] + _ELLIPSIS
-    return text.decode("utf-8", "ignore")
+    if len(text) <= NAME_SIZE_MAX:
+        return error.reply_text
+    return (text[: NAME_SIZE_MAX - len(_ELLIPSIS)] + _ELLIPSIS).decode("utf-8", "ignore")
+
+
+def too_early(kind: int, payload: bytes) -> AmqpError:
+    """What the connection ends with for a frame of a channel that is not open, and that is no method."""
+    error = misplaced(kind, payload)
+    if isinstance(error, UnexpectedFrame):
+        return UnexpectedFrame("expected method frame, got non method frame instead", method_index=0)
+    return error
 
 
 def misplaced(kind: int, payload: bytes) -> AmqpError:

@@ -19,7 +19,7 @@ from warren.errors import (
 )
 from warren.session import telling
 from warren.session.channel import Channel, abandon
-from warren.session.closing import close_text, misplaced
+from warren.session.closing import close_text, misplaced, too_early
 from warren.session.domain import Domain, Login
 from warren.session.entrance import Entrance
 from warren.session.handshake import Handshake
@@ -447,9 +447,9 @@ class Connection:
 
     def _open_channel(self, reader: FrameReader) -> Channel:
         """The first frame for a channel number: it must be channel.open."""
-        if not _METHOD <= reader.kind <= _BODY:
-            raise misplaced(reader.kind, reader.payload())
-        index = index_of(reader.payload()) if reader.kind == _METHOD else 0
+        if reader.kind != _METHOD:
+            raise too_early(reader.kind, reader.payload())
+        index = index_of(reader.payload())
         if index != _CHANNEL_OPEN:
             raise ChannelNumberError("expected 'channel.open'", method_index=index)
         decode_method(reader.payload())

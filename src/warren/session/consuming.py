@@ -7,6 +7,7 @@ from typing import Any
 from warren.errors import AmqpNotImplemented, NotAllowed, PreconditionFailed
 from warren.limits import QUEUE_CONSUMERS_MAX
 from warren.metadata.records import NO_ARGUMENTS
+from warren.model.arguments import not_integer
 from warren.model.names import generated_name
 from warren.queues.local import LocalQueue
 from warren.queues.reading import Reading
@@ -20,7 +21,6 @@ from warren.vhost.requester import Requester
 from warren.vhost.vhost import VirtualHost
 from warren.wire import methods
 from warren.wire.method import Method
-from warren.wire.table import type_name
 
 _TAG_OCTETS = 16
 # Only streams have offsets, and only they have no priorities.
@@ -128,10 +128,10 @@ class Consuming:
 
     def _priority(self, method: methods.BasicConsume, queue: LocalQueue) -> int:
         priority = method.arguments.get("x-priority", 0)
-        if isinstance(priority, bool) or not isinstance(priority, int):
+        error = not_integer(priority)
+        if error is not None or not isinstance(priority, int):
             raise PreconditionFailed(
-                f"invalid arg 'x-priority' for queue '{queue.name}' in vhost '{self._vhost.name}': "
-                f'"expected integer, got {type_name(priority)}"'
+                f"invalid arg 'x-priority' for queue '{queue.name}' in vhost '{self._vhost.name}': {error}"
             )
         return priority
 

@@ -30,8 +30,8 @@ from warren.session.outbox import Outbox
 from warren.session.tracing import Tracer
 from warren.session.transaction import Transaction
 from warren.vhost.vhost import UNROUTED, VirtualHost
-from warren.wire.erlang import octets_written
-from warren.wire.frames import FrameReader
+from warren.wire.erlang import frame_octets, octets_written
+from warren.wire.frames import HEADER, FrameReader
 from warren.wire.methods import BasicPublish
 from warren.wire.properties import PropertyScan
 
@@ -57,6 +57,7 @@ _IMMEDIATE = 2
 # Content header: class, weight, body size; then the property list, two octets of flags at least.
 _LIST_AT = 12
 _HEADER_SIZE_MIN = 14
+_FLAGS_SIZE = 2
 
 # basic.return's arguments up to the exchange: 312, NO_ROUTE (0-9-1 §1.8.3.9).
 _RETURN_HEAD = b"\x00\x3c\x00\x32" + (312).to_bytes(2, "big") + b"\x08NO_ROUTE"
@@ -395,14 +396,16 @@ class Publisher(Counters):
     def _refuse_header_of(self, reader: FrameReader) -> None:
         """The header is too short, of another class, or has a weight."""
         payload = reader.payload()
-        if len(payload) < _HEADER_SIZE_MIN:
-            raise FrameError(f"cannot decode {octets_written(payload)}", method_index=_PUBLISH_INDEX)
+        if len(payload) < _HEADER_SIZE_MIN - _FLAGS_SIZE:
+            raise FrameError(f"{frame_octets(HEADER, payload)}: unknown_frame", method_index=0)
         class_id = int.from_bytes(payload[:2], "big")
         if class_id != 60:
             raise UnexpectedFrame(
                 f"expected content header for class 60, got one for class {class_id} instead",
                 method_index=_PUBLISH_INDEX,
             )
+        if len(payload) < _HEADER_SIZE_MIN:
+            raise FrameError(f"cannot decode {octets_written(payload)}", method_index=_PUBLISH_INDEX)
         self._refuse_header_frame()
 
     def _refuse_size(self, body_size: int) -> None:
