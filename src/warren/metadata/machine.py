@@ -7,6 +7,7 @@ queue lives when its declarer is told so. They must not apply commands themselve
 from collections.abc import Callable
 from typing import TypeVar
 
+from warren.metadata.bounds import beyond_bounds
 from warren.metadata.commands import (
     DONE,
     Bind,
@@ -104,7 +105,12 @@ class Metadata:
         """Carry out `command`, tell the listeners what changed, and answer."""
         assert not self._events, "a listener applied a command"
         self.index = meta.index
-        reply = self._handlers[type(command)](command)
+        # What a log has was within the bounds of its time.
+        beyond = None if self.is_replaying else beyond_bounds(self, command)
+        if beyond is None:
+            reply = self._handlers[type(command)](command)
+        else:
+            reply = Reply(Outcome.REFUSED, beyond)
         if self.doubts.until:
             self.doubts.heed(self._events)
         try:

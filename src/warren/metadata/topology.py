@@ -229,6 +229,11 @@ class Topology:
         for name in self.exchanges:
             yield from self._from.get(name)
 
+    @property
+    def binding_count(self) -> int:
+        """How many bindings there are."""
+        return self._from.count
+
     def bindings_from(self, exchange: str) -> list[BindingRecord]:
         """The bindings of which `exchange` is the source."""
         return list(self._from.get(exchange))

@@ -181,6 +181,8 @@ class Declaring(Generic[Q]):
             reply = await self._proposals.propose(command, requester.user)
             if reply.outcome is Outcome.DONE:
                 return QueueState(queue.name, 0, 0)
+            if reply.outcome is Outcome.REFUSED:
+                raise PreconditionFailed(f"cannot declare {queue}: {reply.text}")
             if reply.outcome is not Outcome.EXISTING:
                 raise NotFound(f"{reply.text or 'cannot declare'}: {queue}")
             # Someone else was faster: compare with what is there now.

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
 from warren.limits import POLICIES_PER_TURN, RECOVERED_PER_TURN, REMOVED_PER_TURN
+from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
 from warren.metadata.events import (
     BindingAdded,
     BindingRemoved,
@@ -180,10 +181,11 @@ class Topology(Generic[Q]):
             self._heed(event)
 
     def _in_pieces(self, make: Callable[[R], None], records: Sequence[R]) -> Iterator[None]:
-        for at in range(0, len(records), RECOVERED_PER_TURN):
+        per_turn = self._per_turn(RECOVERED_PER_TURN)
+        for at in range(0, len(records), per_turn):
             if self.is_closed:
                 return
-            for record in records[at : at + RECOVERED_PER_TURN]:
+            for record in records[at : at + per_turn]:
                 make(record)
             yield
 
@@ -252,21 +254,32 @@ class Topology(Generic[Q]):
         vhost = self._metadata.vhost(self.vhost)
         assert vhost is not None
         topology = vhost.topology
-        for exchange in topology.exchanges.values():
-            live, alternate = self.router.exchanges[exchange.name], self._alternate(exchange)
-            if live.alternate != alternate:
-                live.alternate = alternate
-        names = list(topology.queues)
-        for at in range(0, len(names), POLICIES_PER_TURN):
+        # What is declared meanwhile obeys them already.
+        exchanges, queues = list(topology.exchanges), list(topology.queues)
+        per_turn = self._per_turn(POLICIES_PER_TURN)
+        for at in range(0, max(len(exchanges), len(queues)), per_turn):
             if at:
                 await NextTurn(self.later)
             if self.is_closed or change != self._policy_changes:
                 return
-            for name in names[at : at + POLICIES_PER_TURN]:
-                # It may be gone since, or be another one.
-                record = topology.queues.get(name)
-                if record is not None:
-                    self._apply_settings(record)
+            # They may be gone since, or be others.
+            for name in exchanges[at : at + per_turn]:
+                if name in topology.exchanges:
+                    self._apply_alternate(topology.exchanges[name])
+            for name in queues[at : at + per_turn]:
+                if name in topology.queues:
+                    self._apply_settings(topology.queues[name])
+
+    def _per_turn(self, most: int) -> int:
+        """How many names are held against all policies in one turn, `most` of them if these are few."""
+        vhost = self._metadata.vhost(self.vhost)
+        count = 0 if vhost is None else len(vhost.policies.by_name) + len(vhost.operator_policies.by_name)
+        return max(1, min(most, POLICIES_MATCHED_PER_TURN // max(count, 1)))
+
+    def _apply_alternate(self, record: ExchangeRecord) -> None:
+        live, alternate = self.router.exchanges[record.name], self._alternate(record)
+        if live.alternate != alternate:
+            live.alternate = alternate
 
     def _apply_settings(self, record: QueueRecord) -> None:
         settings = self._settings(record)

@@ -66,6 +66,8 @@ class Wiring(Generic[Q]):
             reply = await self._proposals.propose(command, requester.user)
             if reply.outcome is Outcome.DONE:
                 return
+            if reply.outcome is Outcome.REFUSED:
+                raise PreconditionFailed(f"cannot declare {exchange}: {reply.text}")
             if reply.outcome is not Outcome.EXISTING:
                 raise NotFound(f"{reply.text or 'cannot declare'}: {exchange}")
             # Someone else was faster: compare with what is there now.
@@ -117,6 +119,8 @@ class Wiring(Generic[Q]):
         reply = await self._proposals.propose(command, requester.user)
         if reply.outcome is Outcome.MISSING:
             raise NotFound(f"no {_destination(command)}")
+        if reply.outcome is Outcome.REFUSED:
+            raise PreconditionFailed(f"cannot bind {_destination(command)}: {reply.text}")
 
     async def _unbind(self, requester: Requester, command: Unbind) -> None:
         self._check_permitted(requester, command)

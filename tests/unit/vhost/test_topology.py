@@ -1,8 +1,11 @@
 """Live things follow the metadata, policies included."""
 
+from itertools import pairwise
+
 from tests.unit.vhost.conftest import CountingQueue, LiveVhost
 
 from warren.limits import POLICIES_PER_TURN, RECOVERED_PER_TURN, REMOVED_PER_TURN
+from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
 from warren.metadata.commands import (
     Bind,
     ClearPolicy,
@@ -151,6 +154,29 @@ def test_policies_reach_many_queues_turn_by_turn_and_the_next_change_takes_over(
     while live.turns:
         live.turns.pop(0)(0)
     assert (limited(5), limited(6)) == (0, len(live.queues))
+
+
+def test_the_more_policies_the_fewer_names_are_held_against_them_in_a_turn(live: LiveVhost) -> None:
+    for number in range(3 * POLICIES_PER_TURN):
+        live.apply(DeclareQueue(vhost="v", name=f"q{number:03}"))
+        live.apply(DeclareExchange(vhost="v", name=f"q{number:03}", type="direct"))
+    for number in range(POLICIES_MATCHED_PER_TURN // 2):
+        live.apply(SetPolicy(vhost="v", name=f"p{number}", pattern="^p", definition={"max-length": 5}))
+    while live.turns:
+        live.turns.pop(0)(0)
+    definition = {"max-length": 6, "alternate-exchange": "ae"}
+    live.apply(SetPolicy(vhost="v", name="q", pattern="^q", definition=definition))
+    reached = []
+    while True:
+        queues = sum(queue.settings.length_max == 6 for queue in live.queues.values())
+        exchanges = sum(one.alternate == "ae" for one in live.topology.router.exchanges.values())
+        reached.append((queues, exchanges))
+        if not live.turns:
+            break
+        live.turns.pop(0)(0)
+    assert reached[-1] == (3 * POLICIES_PER_TURN, 3 * POLICIES_PER_TURN)
+    assert max(after[0] - before[0] for before, after in pairwise(reached)) == 1
+    assert max(after[1] - before[1] for before, after in pairwise(reached)) == 1
 
 
 def test_policies_that_change_while_a_vhost_goes_reach_nothing_more(live: LiveVhost) -> None:

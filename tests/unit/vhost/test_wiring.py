@@ -13,6 +13,7 @@ from warren.errors import (
     PreconditionFailed,
     ResourceLocked,
 )
+from warren.metadata import bounds
 from warren.metadata.commands import SetTopicPermissions
 from warren.vhost.requester import Requester
 from warren.wire.methods import (
@@ -287,3 +288,25 @@ def test_auto_delete_exchanges_go_with_their_last_binding(live: LiveVhost, ask: 
     ask.bind("q", "b", "k")
     ask.unbind("q", "b", "k")
     assert live.topology.router.exchanges.keys().isdisjoint("ab")
+
+
+def test_one_more_than_there_may_be_is_refused_and_what_is_there_is_found(
+    live: LiveVhost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guest = Asking(live)
+    guest.declare("x")
+    guest.queue("q")
+    guest.bind("q", "x", "a")
+    for bound, most in (("EXCHANGES_MAX", 8), ("QUEUES_MAX", 1), ("BINDINGS_MAX", 1)):
+        monkeypatch.setattr(bounds, bound, most)
+    guest.declare("x")
+    guest.queue("q")
+    guest.bind("q", "x", "a")
+    with pytest.raises(
+        PreconditionFailed, match="cannot declare exchange 'y' in vhost 'v': there are 8 exch"
+    ):
+        guest.declare("y")
+    with pytest.raises(PreconditionFailed, match="cannot declare queue 'p' in vhost 'v': there are 1 queues"):
+        guest.queue("p")
+    with pytest.raises(PreconditionFailed, match="cannot bind queue 'q' in vhost 'v': there are 1 bindings"):
+        guest.bind("q", "x", "b")

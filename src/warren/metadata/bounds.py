@@ -1,0 +1,150 @@
+"""How much may exist: a command that would make more than that is refused, and the text names the bound.
+
+What is there already is not looked at: a log from before there were bounds is read as it is, and what it has
+may be changed and deleted.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from warren.limits_metadata import (
+    BINDINGS_MAX,
+    EXCHANGES_MAX,
+    GLOBAL_PARAMETERS_MAX,
+    PERMISSIONS_MAX,
+    POLICIES_MAX,
+    QUEUES_MAX,
+    TOPIC_PERMISSIONS_MAX,
+    USERS_MAX,
+    VHOSTS_MAX,
+)
+from warren.metadata.commands import (
+    Bind,
+    Command,
+    DeclareExchange,
+    DeclareQueue,
+    PutUser,
+    PutVhost,
+    SetGlobalParameter,
+    SetParameter,
+    SetPermissions,
+    SetPolicy,
+    SetTopicPermissions,
+)
+from warren.metadata.parameters import OPERATOR_POLICY, POLICY
+from warren.metadata.topology import binding_of
+
+if TYPE_CHECKING:
+    from warren.metadata.machine import Metadata
+
+Check = Callable[["Metadata", Command], str | None]
+
+
+def beyond_bounds(metadata: "Metadata", command: Command) -> str | None:
+    """Why `command` would make more than there may be; None if it does not."""
+    check = _CHECKS.get(type(command))
+    return None if check is None else check(metadata, command)
+
+
+def _is_full(what: str, known: Mapping[str, object], name: str, most: int) -> str | None:
+    return (
+        f"there are {most} {what}, and may not be more" if name not in known and len(known) >= most else None
+    )
+
+
+def _policy(metadata: "Metadata", vhost: str, name: str, *, is_operator: bool) -> str | None:
+    found = metadata.vhost(vhost)
+    if found is None:
+        return None
+    policies = found.operator_policies if is_operator else found.policies
+    what = "operator policies" if is_operator else "policies"
+    return _is_full(f"{what} in vhost '{vhost}'", policies.by_name, name, POLICIES_MAX)
+
+
+def _set_policy(metadata: "Metadata", command: Command) -> str | None:
+    assert isinstance(command, SetPolicy)
+    return _policy(metadata, command.vhost, command.name, is_operator=command.is_operator)
+
+
+def _set_parameter(metadata: "Metadata", command: Command) -> str | None:
+    assert isinstance(command, SetParameter)
+    if command.component not in (POLICY, OPERATOR_POLICY):
+        return None
+    is_operator = command.component == OPERATOR_POLICY
+    return _policy(metadata, command.vhost, command.name, is_operator=is_operator)
+
+
+def _declare_queue(metadata: "Metadata", command: Command) -> str | None:
+    assert isinstance(command, DeclareQueue)
+    found = metadata.vhost(command.vhost)
+    if found is None:
+        return None
+    return _is_full(f"queues in vhost '{command.vhost}'", found.topology.queues, command.name, QUEUES_MAX)
+
+
+def _declare_exchange(metadata: "Metadata", command: Command) -> str | None:
+    assert isinstance(command, DeclareExchange)
+    found = metadata.vhost(command.vhost)
+    if found is None:
+        return None
+    what = f"exchanges in vhost '{command.vhost}'"
+    return _is_full(what, found.topology.exchanges, command.name, EXCHANGES_MAX)
+
+
+def _bind(metadata: "Metadata", command: Command) -> str | None:
+    assert isinstance(command, Bind)
+    found = metadata.vhost(command.vhost)
+    if found is None or found.topology.binding_count < BINDINGS_MAX:
+        return None
+    if found.topology.has_binding(binding_of(command)):
+        return None
+    return f"there are {BINDINGS_MAX} bindings in vhost '{command.vhost}', and may not be more"
+
+
+def _put_user(metadata: "Metadata", command: Command) -> str | None:
+    assert isinstance(command, PutUser)
+    return _is_full("users", metadata.users.by_name, command.name, USERS_MAX)
+
+
+def _put_vhost(metadata: "Metadata", command: Command) -> str | None:
+    assert isinstance(command, PutVhost)
+    return _is_full("virtual hosts", metadata.vhosts.by_name, command.name, VHOSTS_MAX)
+
+
+def _set_permissions(metadata: "Metadata", command: Command) -> str | None:
+    assert isinstance(command, SetPermissions)
+    known = metadata.permissions.by_user_and_vhost
+    if len(known) < PERMISSIONS_MAX or (command.user, command.vhost) in known:
+        return None
+    return f"there are {PERMISSIONS_MAX} permissions, and may not be more"
+
+
+def _set_topic_permissions(metadata: "Metadata", command: Command) -> str | None:
+    assert isinstance(command, SetTopicPermissions)
+    all_of_them = metadata.permissions.topics_by_user_and_vhost
+    known = all_of_them.get((command.user, command.vhost))
+    if known is None:
+        is_full = len(all_of_them) >= PERMISSIONS_MAX
+        return f"there are {PERMISSIONS_MAX} topic permissions, and may not be more" if is_full else None
+    what = f"topic permissions of user '{command.user}' in vhost '{command.vhost}'"
+    return _is_full(what, known, command.exchange, TOPIC_PERMISSIONS_MAX)
+
+
+def _set_global_parameter(metadata: "Metadata", command: Command) -> str | None:
+    assert isinstance(command, SetGlobalParameter)
+    known = metadata.global_parameters.by_name
+    return _is_full("global parameters", known, command.name, GLOBAL_PARAMETERS_MAX)
+
+
+_CHECKS: dict[type[Command], Check] = {
+    SetPolicy: _set_policy,
+    SetParameter: _set_parameter,
+    DeclareQueue: _declare_queue,
+    DeclareExchange: _declare_exchange,
+    Bind: _bind,
+    PutUser: _put_user,
+    PutVhost: _put_vhost,
+    SetPermissions: _set_permissions,
+    SetTopicPermissions: _set_topic_permissions,
+    SetGlobalParameter: _set_global_parameter,
+}

@@ -1,0 +1,112 @@
+"""What exists has bounds: one more is refused, what is there may change, an older log is read as it is."""
+
+from collections.abc import Callable
+
+import pytest
+
+from warren.metadata import bounds
+from warren.metadata.commands import (
+    Bind,
+    Command,
+    DeclareExchange,
+    DeclareQueue,
+    Outcome,
+    PutUser,
+    PutVhost,
+    Reply,
+    SetGlobalParameter,
+    SetParameter,
+    SetPermissions,
+    SetPolicy,
+    SetTopicPermissions,
+)
+from warren.metadata.machine import Metadata
+
+Apply = Callable[[Command], Reply]
+Make = Callable[[int], Command]
+
+POLICY = {"pattern": "^a", "definition": {"max-length": 5}}
+MAKERS: dict[str, tuple[str, int, Make]] = {
+    "policies in vhost 'v'": (
+        "POLICIES_MAX",
+        0,
+        lambda n: SetPolicy(vhost="v", name=f"{n}", pattern="", definition={"max-length": 5}),
+    ),
+    "operator policies in vhost 'v'": (
+        "POLICIES_MAX",
+        0,
+        lambda n: SetPolicy(
+            vhost="v", name=f"{n}", pattern="", definition={"max-length": 5}, is_operator=True
+        ),
+    ),
+    "operator policies in vhost 'v', as a parameter": (
+        "POLICIES_MAX",
+        0,
+        lambda n: SetParameter(vhost="v", component="operator_policy", name=f"{n}", value=POLICY),
+    ),
+    "queues in vhost 'v'": ("QUEUES_MAX", 0, lambda n: DeclareQueue(vhost="v", name=f"{n}")),
+    "exchanges in vhost 'v'": (
+        "EXCHANGES_MAX",
+        7,
+        lambda n: DeclareExchange(vhost="v", name=f"{n}", type="direct"),
+    ),
+    "bindings in vhost 'v'": (
+        "BINDINGS_MAX",
+        0,
+        lambda n: Bind(
+            vhost="v", source="amq.topic", destination="amq.fanout", is_to_queue=False, routing_key=f"{n}"
+        ),
+    ),
+    "users": (
+        "USERS_MAX",
+        1,
+        lambda n: PutUser(name=f"{n}", password_hash=b"", hashing_algorithm="sha256"),
+    ),
+    "virtual hosts": ("VHOSTS_MAX", 1, lambda n: PutVhost(name=f"{n}")),
+    "topic permissions of user 'u' in vhost 'v'": (
+        "TOPIC_PERMISSIONS_MAX",
+        0,
+        lambda n: SetTopicPermissions(user="u", vhost="v", exchange=f"{n}", write="", read=""),
+    ),
+    "global parameters": ("GLOBAL_PARAMETERS_MAX", 0, lambda n: SetGlobalParameter(name=f"{n}", value=n)),
+}
+
+
+@pytest.mark.parametrize("what", MAKERS)
+def test_one_more_than_there_may_be_is_refused_and_what_is_there_may_change(
+    what: str, apply: Apply, metadata: Metadata, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound, there, make = MAKERS[what]
+    most = there + 2
+    monkeypatch.setattr(bounds, bound, most)
+    done = (Outcome.DONE, Outcome.EXISTING)
+    assert [apply(make(number)).outcome for number in range(2)] == [Outcome.DONE] * 2
+    refused = apply(make(2))
+    text = f"there are {most} {what.partition(',')[0]}, and may not be more"
+    assert (refused.outcome, refused.text) == (Outcome.REFUSED, text)
+    assert apply(make(1)).outcome in done
+    # A log that has more was written before there were bounds.
+    metadata.is_replaying = True
+    assert apply(make(2)).outcome is Outcome.DONE
+    metadata.is_replaying = False
+    assert apply(make(2)).outcome in done
+    assert apply(make(3)).outcome is Outcome.REFUSED
+
+
+def test_permissions_of_all_users_have_one_bound(apply: Apply, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "PERMISSIONS_MAX", 1)
+    apply(PutVhost(name="w"))
+    for make, kind in (
+        (lambda vhost: SetPermissions(user="u", vhost=vhost, configure="", write="", read=""), ""),
+        (lambda vhost: SetTopicPermissions(user="u", vhost=vhost, exchange="", write="", read=""), "topic "),
+    ):
+        assert [apply(make("v")).outcome for _ in range(2)] == [Outcome.DONE] * 2
+        assert apply(make("w")).text == f"there are 1 {kind}permissions, and may not be more"
+
+
+def test_what_needs_a_vhost_that_is_not_there_says_so(apply: Apply) -> None:
+    for _, _, make in MAKERS.values():
+        command = make(0)
+        if getattr(command, "vhost", None) == "v" and not isinstance(command, SetTopicPermissions):
+            elsewhere = type(command)(**{**{n: getattr(command, n) for n in command.__slots__}, "vhost": "w"})
+            assert apply(elsewhere).outcome is Outcome.MISSING
