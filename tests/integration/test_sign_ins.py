@@ -87,12 +87,25 @@ def test_a_damaged_file_of_sign_ins_signs_everybody_out_and_is_in_nobodys_way(tm
     octets[60] ^= 1
     file.write_bytes(octets)
     with started(tmp_path) as node:
-        assert any(f"everybody is signed out: {file}: it is damaged" in line for line in node.lines)
+        said = f"everybody is signed out: {file}: it is damaged; kept as 'sessions.unreadable'"
+        assert any(said in line for line in node.lines)
         assert who(node, cookie) is None
         cookie = signed_in(node)
         assert node.stop() == 0
     with started(tmp_path) as node:
         assert who(node, cookie) == "guest"
+    assert (tmp_path / "sessions.unreadable").read_bytes() == octets
+
+
+def test_sign_ins_of_a_newer_format_are_named_and_kept(tmp_path: Path) -> None:
+    file = tmp_path / "sessions"
+    newer = b"WRNSES" + (9).to_bytes(2, "big") + b"whatever it has, in a form that is not known yet"
+    file.write_bytes(newer)
+    with started(tmp_path) as node:
+        assert any(f"{file}: format 9 is newer than 1" in line for line in node.lines)
+        signed_in(node)
+    assert file.read_bytes() != newer
+    assert (tmp_path / "sessions.unreadable").read_bytes() == newer
 
 
 def test_whoever_could_not_sign_in_any_more_is_signed_in_no_more(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ The checksum is CRC32C over all before it. The JSON is a list with an object for
 of `management/sessions.StoredSession`; of tokens and passwords there are digests only. The basis is a digest
 of the settings that say who may log in with a password: with others, nobody is signed in.
 
-The file is replaced as a whole. One that cannot be read signs everybody out, and is in nobody's way; one that
-cannot be replaced is removed, so that no restart brings back a session that has ended.
+The file is replaced as a whole. One that cannot be read, or is of a newer format, signs everybody out; it is
+kept as `sessions.unreadable`, which nothing reads. One that cannot be replaced is removed, so that no restart
+brings back a session that has ended.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from warren.node.config import Config
 logger = logging.getLogger("warren.sessions")
 
 _NAME = "sessions"
+_UNREADABLE = "sessions.unreadable"
 _MAGIC = b"WRNSES"
 _VERSION = 1
 _BASIS_SIZE = 32
@@ -72,6 +74,13 @@ class SessionFile:
         except msgspec.DecodeError as error:
             raise SessionFileError("it is damaged") from error
 
+    def set_aside(self) -> None:
+        """Keep what cannot be read where the next write does not replace it."""
+        try:
+            self._path.replace(self._path.with_name(_UNREADABLE))
+        except OSError as error:
+            logger.error("cannot be kept as '%s': %s: %s", _UNREADABLE, self._path, error.strerror)
+
     async def write(self, sessions: list[StoredSession]) -> None:
         """Have the file say `sessions` and nothing else, also after a power cut; a failure is logged."""
         try:
@@ -101,7 +110,8 @@ def restore_sessions(sessions: Sessions, folder: Path, config: Config, metadata:
     try:
         stored = file.read()
     except SessionFileError as error:
-        logger.warning("everybody is signed out: %s: %s", folder / _NAME, error)
+        logger.warning("everybody is signed out: %s: %s; kept as '%s'", folder / _NAME, error, _UNREADABLE)
+        file.set_aside()
         stored = []
     sessions.restore(stored, metadata.users.by_name, file.write)
 
