@@ -37,7 +37,7 @@ export function whenSignedOut(action: () => void): void {
   onSignedOut = action;
 }
 
-export async function request<T>(method: string, url: string, body?: unknown): Promise<T> {
+export async function request<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   // The header shows that no other site's form made this request.
   const headers: Record<string, string> = { "x-warren-ui": "1" };
   if (body !== undefined) headers["content-type"] = "application/json";
@@ -47,6 +47,7 @@ export async function request<T>(method: string, url: string, body?: unknown): P
       method,
       headers,
       credentials: "same-origin",
+      ...(signal ? { signal } : {}),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
@@ -57,7 +58,7 @@ export async function request<T>(method: string, url: string, body?: unknown): P
   return (text ? JSON.parse(text) : null) as T;
 }
 
-export const get = <T>(url: string) => request<T>("GET", url);
+export const get = <T>(url: string, signal?: AbortSignal) => request<T>("GET", url, undefined, signal);
 export const put = (url: string, body: unknown = {}) => request<unknown>("PUT", url, body);
 export const post = <T>(url: string, body: unknown = {}) => request<T>("POST", url, body);
 export const remove = (url: string, body?: unknown) => request<unknown>("DELETE", url, body);

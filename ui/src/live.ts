@@ -41,12 +41,23 @@ export function useLive<T>(url: string): Live<T> {
     );
   useEffect(() => listen(url, show), [url]);
   const current = state?.url === url ? state : undefined;
-  const refresh = () =>
-    void get<T>(url).then(
-      (data) => setState({ url, data }),
-      (error: unknown) => show({ path: url, status: error instanceof ApiError ? error.status : 0, body: error }),
-    );
-  return { data: current?.data, error: current?.error, refresh };
+  return { data: current?.data, error: current?.error, refresh: () => void ask(url) };
+}
+
+/** Have all who look at `url` told what it answers now. */
+async function ask(url: string): Promise<void> {
+  const before = latest.get(url);
+  let answer: Event;
+  try {
+    answer = { path: url, status: 200, body: await get(url) };
+  } catch (error) {
+    const status = error instanceof ApiError ? error.status : 0;
+    for (const listener of listeners.get(url) ?? []) listener({ path: url, status, body: error });
+    return;
+  }
+  // What came meanwhile may be newer, and it comes once: then nobody knows which is, and it is asked again.
+  if (latest.get(url) === before) tell(answer);
+  else void ask(url);
 }
 
 function listen(url: string, listener: Listener): () => void {

@@ -1,25 +1,25 @@
 /** Bindings of an exchange or a queue, seen from either end. */
 
 import { path, post, remove } from "../api";
+import type { Live } from "../live";
 import type { Binding } from "../model";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../parts/arguments";
 import { Confirm } from "../parts/dialog";
-import { Table } from "../parts/table";
+import { LiveTable } from "../parts/table";
 import { Field, Form, type Values } from "../parts/ui";
 import { link } from "../router";
 
 interface BindingTableProps {
-  bindings: Binding[];
+  live: Live<Binding[]>;
   /** Which end to show: the other is the page that one is on. */
   end: "source" | "destination";
-  changed: () => void;
 }
 
-export function BindingTable({ bindings, end, changed }: BindingTableProps) {
+export function BindingTable({ live, end }: BindingTableProps) {
   return (
-    <Table
+    <LiveTable
       label="Bindings"
-      items={bindings}
+      live={live}
       itemKey={(it) => [it.source, it.destination_type, it.destination, it.properties_key].join("\n")}
       empty="There are no bindings."
       columns={[
@@ -36,7 +36,7 @@ export function BindingTable({ bindings, end, changed }: BindingTableProps) {
                 label="Unbind"
                 object={`“${it.destination}” from “${it.source}”`}
                 question={`Nothing more goes from “${it.source}” to “${it.destination}” by this binding.`}
-                action={() => remove(addressOf(it)).then(changed)}
+                action={() => remove(addressOf(it)).then(live.refresh)}
               />
             ),
         },

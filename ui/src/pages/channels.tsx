@@ -2,10 +2,10 @@
 
 import { path, withQuery } from "../api";
 import { count, rate } from "../format";
-import { useLive } from "../live";
+import { type Live, useLive } from "../live";
 import { type Channel, rateOf } from "../model";
 import { Chart } from "../parts/chart";
-import { type Column, Listing, Table } from "../parts/table";
+import { type Column, Listing, LiveTable } from "../parts/table";
 import { Badge, Card, Facts, Failure, Loading, Page, State } from "../parts/ui";
 import { link } from "../router";
 import { ConsumerTable } from "./consumers";
@@ -64,8 +64,8 @@ export function Channels() {
   );
 }
 
-export const ChannelTable = ({ channels }: { channels: Channel[] }) => (
-  <Table label="Channels" items={channels} itemKey={({ name }) => name} columns={COLUMNS} />
+export const ChannelTable = ({ live }: { live: Live<Channel[]> }) => (
+  <LiveTable label="Channels" live={live} itemKey={({ name }) => name} columns={COLUMNS} />
 );
 
 export function ChannelPage({ name }: { name: string }) {

@@ -7,7 +7,7 @@ import type { Channel, Connection, StreamConsumer, StreamPublication } from "../
 import { Arguments } from "../parts/arguments";
 import { Chart } from "../parts/chart";
 import { Confirm } from "../parts/dialog";
-import { Listing, Table } from "../parts/table";
+import { Listing, LiveTable } from "../parts/table";
 import { Badge, Card, Facts, Failure, Loading, Page, State } from "../parts/ui";
 import { go, link } from "../router";
 import { ChannelTable } from "./channels";
@@ -120,11 +120,10 @@ export function ConnectionPage({ name }: { name: string }) {
 }
 
 function ChannelsOf({ name }: { name: string }) {
-  const { data, error } = useLive<Channel[]>(path("connections", name, "channels"));
+  const live = useLive<Channel[]>(path("connections", name, "channels"));
   return (
     <Card title="Channels">
-      <Failure error={error} />
-      {data && <ChannelTable channels={data} />}
+      <ChannelTable live={live} />
     </Card>
   );
 }
@@ -136,43 +135,37 @@ function StreamsOf({ connection: { vhost, name } }: { connection: Connection }) 
   return (
     <>
       <Card title="Publishers">
-        <Failure error={publishers.error} />
-        {publishers.data && (
-          <Table
-            label="Publishers"
-            items={publishers.data}
-            itemKey={(it) => String(it.publisher_id)}
-            empty="It publishes to no stream."
-            columns={[
-              { label: "Publisher", isNumber: true, show: (it) => it.publisher_id },
-              { label: "Reference", show: ({ reference }) => reference },
-              { label: "Stream", show: ({ queue }) => <a href={link("queues", queue.vhost, queue.name)}>{queue.name}</a> },
-              { label: "Published", isNumber: true, show: ({ published }) => count(published) },
-              { label: "Confirmed", isNumber: true, show: ({ confirmed }) => count(confirmed) },
-              { label: "Refused", isNumber: true, show: ({ errored }) => count(errored) },
-            ]}
-          />
-        )}
+        <LiveTable
+          label="Publishers"
+          live={publishers}
+          itemKey={(it) => String(it.publisher_id)}
+          empty="It publishes to no stream."
+          columns={[
+            { label: "Publisher", isNumber: true, show: (it) => it.publisher_id },
+            { label: "Reference", show: ({ reference }) => reference },
+            { label: "Stream", show: ({ queue }) => <a href={link("queues", queue.vhost, queue.name)}>{queue.name}</a> },
+            { label: "Published", isNumber: true, show: ({ published }) => count(published) },
+            { label: "Confirmed", isNumber: true, show: ({ confirmed }) => count(confirmed) },
+            { label: "Refused", isNumber: true, show: ({ errored }) => count(errored) },
+          ]}
+        />
       </Card>
       <Card title="Subscriptions">
-        <Failure error={consumers.error} />
-        {consumers.data && (
-          <Table
-            label="Subscriptions"
-            items={consumers.data}
-            itemKey={(it) => String(it.subscription_id)}
-            empty="It reads no stream."
-            columns={[
-              { label: "Subscription", isNumber: true, show: (it) => it.subscription_id },
-              { label: "Stream", show: ({ queue }) => <a href={link("queues", queue.vhost, queue.name)}>{queue.name}</a> },
-              { label: "Sent", isNumber: true, show: ({ consumed }) => count(consumed) },
-              { label: "Last offset", isNumber: true, show: ({ offset, consumed }) => count(consumed ? offset : undefined) },
-              { label: "Behind", isNumber: true, show: (it) => count(it.offset_lag) },
-              { label: "Credit", isNumber: true, show: ({ credits }) => count(credits) },
-              { label: "Properties", show: ({ properties }) => <Arguments table={properties} /> },
-            ]}
-          />
-        )}
+        <LiveTable
+          label="Subscriptions"
+          live={consumers}
+          itemKey={(it) => String(it.subscription_id)}
+          empty="It reads no stream."
+          columns={[
+            { label: "Subscription", isNumber: true, show: (it) => it.subscription_id },
+            { label: "Stream", show: ({ queue }) => <a href={link("queues", queue.vhost, queue.name)}>{queue.name}</a> },
+            { label: "Sent", isNumber: true, show: ({ consumed }) => count(consumed) },
+            { label: "Last offset", isNumber: true, show: ({ offset, consumed }) => count(consumed ? offset : undefined) },
+            { label: "Behind", isNumber: true, show: (it) => count(it.offset_lag) },
+            { label: "Credit", isNumber: true, show: ({ credits }) => count(credits) },
+            { label: "Properties", show: ({ properties }) => <Arguments table={properties} /> },
+          ]}
+        />
       </Card>
     </>
   );

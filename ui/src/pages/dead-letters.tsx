@@ -1,41 +1,25 @@
 /** Dead letters: where there are some, what they died of, and sending them back. */
 
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, path, withQuery } from "../api";
+import { useAnswer } from "../answer";
+import { path, withQuery } from "../api";
 import { count, octets, span, time } from "../format";
-import type { Cause, DeadGroup, DeadQueue, PeekAnswer, PeekedMessage } from "../model";
+import type { Cause, DeadGroup, DeadQueue, PeekedMessage } from "../model";
 import { Progress } from "../parts/job";
 import { Table } from "../parts/table";
 import { Badge, Button, Card, Failure, Loading, Page } from "../parts/ui";
 import { link, setQuery, usePlace } from "../router";
 import { MessageFacts } from "./peek";
 import { Redrive } from "./redrive";
+import { Further, SearchState, useSearch } from "./search";
 import { VhostChoice, useChosenVhost } from "./vhost-choice";
-
-const SHOWN = 20;
-
-/** What `url` answers now: looking for dead letters is work for the broker, and is not done again and again. */
-function useAnswer<T>(url: string): { data: T | undefined; error: ApiError | undefined; again: () => Promise<void> } {
-  const [data, setData] = useState<T>();
-  const [error, setError] = useState<ApiError>();
-  const again = async () => {
-    try {
-      setData(await get<T>(url));
-      setError(undefined);
-    } catch (failure) {
-      setError(failure instanceof ApiError ? failure : new ApiError(0, String(failure)));
-    }
-  };
-  useEffect(() => void again(), [url]);
-  return { data, error, again };
-}
 
 const queueLink = ({ vhost, name }: DeadQueue): string => link("dead-letters", vhost, name);
 
 export function DeadLetters() {
   const vhost = useChosenVhost();
   const url = vhost ? path("warren", "dead-letters", vhost) : path("warren", "dead-letters");
-  const { data, error, again } = useAnswer<{ items: DeadQueue[]; filtered_count: number }>(
+  const { data, error, isAsking, again } = useAnswer<{ items: DeadQueue[]; filtered_count: number }>(
     withQuery(url, { page: 1, page_size: 100 }),
   );
   const holding = data?.items.filter((queue) => queue.dead_letters > 0 || queue.next !== null) ?? [];
@@ -53,7 +37,7 @@ export function DeadLetters() {
         Queues that a dead-letter exchange leads to, and what their messages died of first. Looking changes nothing.
       </p>
       <Failure error={error} />
-      {!data && !error && <Loading />}
+      {isAsking && <Loading label="Looking for dead letters …" />}
       {data && !holding.length && <Card>There are no dead letters.</Card>}
       {data && data.filtered_count > data.items.length && (
         <p class="quiet">The first {data.items.length} of {count(data.filtered_count)} queues are shown.</p>
@@ -127,7 +111,7 @@ function useCause(): Cause | undefined {
 }
 
 export function DeadQueuePage({ vhost, name }: { vhost: string; name: string }) {
-  const { data, error, again } = useAnswer<DeadQueue>(path("warren", "queues", vhost, name, "dead-letters"));
+  const { data, error, isAsking, again } = useAnswer<DeadQueue>(path("warren", "queues", vhost, name, "dead-letters"));
   const [job, setJob] = useState<string>();
   const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
   // Counts up when something has moved: what is shown is looked for anew.
@@ -152,7 +136,7 @@ export function DeadQueuePage({ vhost, name }: { vhost: string; name: string }) 
       }
     >
       <Failure error={error} />
-      {!data && !error && <Loading />}
+      {isAsking && <Loading label="Looking what they died of …" />}
       {job && <Progress key={job} id={job} ended={moved} />}
       {data && (
         <Card title="What they died of" aside={cause && <Button onClick={() => setQuery({ died: "", reason: "", exchange: "" })}>All causes</Button>}>
@@ -176,20 +160,16 @@ interface MessagesProps {
 const FACTS = ["queue", "reason", "exchange"] as const;
 
 function Messages({ vhost, name, cause, chosen, choose }: MessagesProps) {
-  const [found, setFound] = useState<PeekedMessage[]>([]);
-  const [next, setNext] = useState<number | null>(0);
-  const look = async () => {
-    const query = new URLSearchParams({ from: String(next ?? 0), count: String(SHOWN) });
-    for (const fact of cause ? FACTS : []) {
+  const search = useSearch(vhost, name);
+  const found = search.data?.messages ?? [];
+  useEffect(() => {
+    const conditions = (cause ? FACTS : []).flatMap((fact) => {
       const value = cause?.[fact] ?? "";
       // Spaces at the ends of a condition do not count: such names are told apart here.
-      if (value === value.trim()) query.append("match", `headers.x-first-death-${fact}=${value}`);
-    }
-    const answer = await get<PeekAnswer>(`${path("warren", "queues", vhost, name, "messages")}?${query}`);
-    setFound([...found, ...answer.messages.filter((message) => isOf(message, cause))]);
-    setNext(answer.next);
-  };
-  useEffect(() => void look().catch(() => setNext(null)), []);
+      return value === value.trim() ? [`headers.x-first-death-${fact}=${value}`] : [];
+    });
+    void search.begin({ conditions, fits: (message) => isOf(message, cause) }, () => Promise.resolve(0));
+  }, []);
   const toggle = (place: number) => {
     const places = new Set(chosen);
     if (!places.delete(place)) places.add(place);
@@ -197,11 +177,7 @@ function Messages({ vhost, name, cause, chosen, choose }: MessagesProps) {
   };
   return (
     <Card title={cause ? `Those that died in ${cause.queue}: ${cause.reason}` : "Messages"}>
-      <p role="status" class="quiet">
-        {found.length ? `${count(found.length)} shown` : "None"}
-        {next === null ? ", and there are no more" : ""}
-        {chosen.size > 0 && `; ${count(chosen.size)} chosen`}
-      </p>
+      <SearchState search={search} more={chosen.size > 0 ? `; ${count(chosen.size)} chosen` : ""} />
       <ol class="messages">
         {found.map((message) => (
           <li key={message.place}>
@@ -213,7 +189,7 @@ function Messages({ vhost, name, cause, chosen, choose }: MessagesProps) {
           </li>
         ))}
       </ol>
-      {next !== null && <Button onClick={look}>Look further</Button>}
+      <Further search={search} />
     </Card>
   );
 }

@@ -172,12 +172,11 @@ export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
                   </Opening>
                 }
               >
-                <Failure error={from.error} />
-                <BindingTable bindings={from.data ?? []} end="destination" changed={from.refresh} />
+                <BindingTable live={from} end="destination" />
               </Card>
               {to.data && to.data.length > 0 && (
                 <Card title="What routes to it">
-                  <BindingTable bindings={to.data} end="source" changed={to.refresh} />
+                  <BindingTable live={to} end="source" />
                 </Card>
               )}
             </>

@@ -2,8 +2,8 @@
 
 import { path } from "../api";
 import { useLive } from "../live";
-import { Table } from "../parts/table";
-import { Badge, Failure, Page } from "../parts/ui";
+import { LiveTable } from "../parts/table";
+import { Badge, Page } from "../parts/ui";
 
 interface Flag {
   name: string;
@@ -12,22 +12,19 @@ interface Flag {
 }
 
 export function Flags() {
-  const { data, error } = useLive<Flag[]>(path("feature-flags"));
+  const live = useLive<Flag[]>(path("feature-flags"));
   return (
     <Page title="Feature flags">
-      <Failure error={error} />
-      {data && (
-        <Table
-          label="Feature flags"
-          items={data}
-          itemKey={({ name }) => name}
-          columns={[
-            { label: "Name", show: ({ name }) => name },
-            { label: "What it is", show: ({ desc }) => desc },
-            { label: "State", show: ({ state }) => <Badge tone={state === "enabled" ? "good" : "plain"}>{state}</Badge> },
-          ]}
-        />
-      )}
+      <LiveTable
+        label="Feature flags"
+        live={live}
+        itemKey={({ name }) => name}
+        columns={[
+          { label: "Name", show: ({ name }) => name },
+          { label: "What it is", show: ({ desc }) => desc },
+          { label: "State", show: ({ state }) => <Badge tone={state === "enabled" ? "good" : "plain"}>{state}</Badge> },
+        ]}
+      />
     </Page>
   );
 }

@@ -1,8 +1,9 @@
 /** The checks that orchestrators ask, for people. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
+import { useQuestion } from "../answer";
 import { ApiError, get, path } from "../api";
-import { Table } from "../parts/table";
+import { LiveTable } from "../parts/table";
 import { Badge, Button, Page } from "../parts/ui";
 
 const CHECKS: [string, string][] = [
@@ -31,16 +32,15 @@ async function check([name, text]: [string, string]): Promise<Result> {
 }
 
 export function Health() {
-  const [results, setResults] = useState<Result[]>([]);
-  const run = () => Promise.all(CHECKS.map(check)).then(setResults);
+  const results = useQuestion<Result[]>();
+  const run = () => results.ask(() => Promise.all(CHECKS.map(check)), true);
   useEffect(() => void run(), []);
   return (
     <Page title="Health" aside={<Button onClick={run}>Check again</Button>}>
-      <Table
+      <LiveTable
         label="Health checks"
-        items={results}
+        live={results}
         itemKey={({ name }) => name}
-        empty="Checking …"
         columns={[
           { label: "Check", show: ({ text, name }) => [text, <small>{name}</small>] },
           { label: "Result", show: ({ failure }) => <Badge tone={failure ? "bad" : "good"}>{failure ? "failed" : "ok"}</Badge> },

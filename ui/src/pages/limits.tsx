@@ -3,8 +3,8 @@
 import { path, put, remove } from "../api";
 import { useLive } from "../live";
 import { Confirm } from "../parts/dialog";
-import { Table } from "../parts/table";
-import { Card, Failure, Field, Form, Page, type Values } from "../parts/ui";
+import { LiveTable } from "../parts/table";
+import { Card, Field, Form, Page, type Values } from "../parts/ui";
 import { VhostField } from "./vhost-choice";
 
 interface Limit {
@@ -28,8 +28,8 @@ interface KindProps {
 }
 
 function Kind({ kind, owner, title, names }: KindProps) {
-  const { data, error, refresh } = useLive<({ value: Record<string, number> } & Record<string, string>)[]>(path(kind));
-  const limits: Limit[] = (data ?? []).flatMap((row) =>
+  const { data: rows, error, refresh } = useLive<({ value: Record<string, number> } & Record<string, string>)[]>(path(kind));
+  const limits = rows?.flatMap((row): Limit[] =>
     Object.entries(row.value).map(([name, value]) => ({ owner: row[owner] ?? "", name, value })),
   );
   const set = async (values: Values) => {
@@ -38,10 +38,9 @@ function Kind({ kind, owner, title, names }: KindProps) {
   };
   return (
     <Card title={title}>
-      <Failure error={error} />
-      <Table
+      <LiveTable
         label={title}
-        items={limits}
+        live={{ data: limits, error }}
         itemKey={({ owner: whose, name }) => `${whose} ${name}`}
         empty="Nothing is limited."
         columns={[

@@ -1,22 +1,17 @@
 /** What waits in a queue, or is with somebody, seen without touching it. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, path, post } from "../api";
+import { useEffect } from "preact/hooks";
+import { path, post } from "../api";
 import { count, octets, span, time } from "../format";
-import type { PeekAnswer, PeekedMessage } from "../model";
+import type { PeekedMessage } from "../model";
 import { Arguments } from "../parts/arguments";
 import { Confirm } from "../parts/dialog";
 import { MessageCard } from "../parts/message";
 import { notify } from "../parts/notice";
-import { Badge, Button, Card, Failure, Field, Form, type Values } from "../parts/ui";
+import { Badge, Button, Card, Field, Form, type Values } from "../parts/ui";
 import { link } from "../router";
-
-interface Search {
-  state: string;
-  conditions: string[];
-  from: number;
-}
+import { Further, SearchState, useSearch } from "./search";
 
 /** How one says with which message to begin: the fields of a form, and what they mean. */
 export interface Start {
@@ -27,8 +22,6 @@ export interface Start {
   /** Whether a place is an offset, for everybody to know. */
   hasOffsets: boolean;
 }
-
-export const COUNT = 20;
 
 /** Where the messages of a queue begin that are handed out once. */
 export const messageStart: Start = {
@@ -46,45 +39,21 @@ export const CONDITIONS_NOTE =
 export const conditionsIn = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
 export function Peek({ vhost, name, start }: { vhost: string; name: string; start: Start }) {
-  const [search, setSearch] = useState<Search>();
-  const [found, setFound] = useState<PeekedMessage[]>([]);
-  const [next, setNext] = useState<number | null>(0);
-  const [examined, setExamined] = useState(0);
-  const [error, setError] = useState<ApiError>();
-
-  const asked = async (from: Promise<number>, said: Omit<Search, "from">) => {
-    try {
-      setSearch({ ...said, from: await from });
-    } catch (failure) {
-      setError(failure instanceof ApiError ? failure : new ApiError(0, String(failure)));
-    }
-  };
-  const look = async (from: number, { state, conditions }: Search, before: PeekedMessage[]) => {
-    const query = new URLSearchParams({ state, from: String(from), count: String(COUNT) });
-    for (const condition of conditions) query.append("match", condition);
-    try {
-      const answer = await get<PeekAnswer>(`${path("warren", "queues", vhost, name, "messages")}?${query}`);
-      setFound([...before, ...answer.messages]);
-      setNext(answer.next);
-      setExamined((sum) => (before.length ? sum : 0) + answer.examined);
-      setError(undefined);
-    } catch (failure) {
-      setError(failure instanceof ApiError ? failure : new ApiError(0, String(failure)));
-    }
-  };
-  useEffect(() => void asked(start.first(vhost, name), { state: "ready", conditions: [] }), [vhost, name]);
-  useEffect(() => void (search && look(search.from, search, [])), [search]);
+  const search = useSearch(vhost, name);
+  const found = search.data?.messages ?? [];
+  const first = () => start.first(vhost, name);
+  useEffect(() => void search.begin({ state: "ready", conditions: [] }, first), [vhost, name]);
 
   const giveBack = async (which: object) => {
     const { returned } = await post<{ returned: number }>(path("warren", "queues", vhost, name, "return"), which);
     notify(returned ? `${count(returned)} returned.` : "It was not held any more.", returned ? "good" : "bad");
-    if (search) await look(search.from, search, []);
+    if (search.data) await search.begin(search.data.wanted, first, true);
   };
-  const begin = (values: Values) =>
-    asked(start.from(values, vhost, name), {
-      state: values.state ?? "ready",
-      conditions: conditionsIn(values.conditions ?? ""),
-    });
+  // Not awaited: another search may begin while one is under way.
+  const begin = async (values: Values) => {
+    const wanted = { state: values.state ?? "ready", conditions: conditionsIn(values.conditions ?? "") };
+    void search.begin(wanted, () => start.from(values, vhost, name));
+  };
   return (
     <Card>
       <p class="quiet">Looking changes nothing: no message is handed out, moved or marked as redelivered.</p>
@@ -94,8 +63,7 @@ export function Peek({ vhost, name, start }: { vhost: string; name: string; star
           <Field name="conditions" label="And fit" rows={2} note={CONDITIONS_NOTE} placeholder="headers.tenant=acme" />
         </div>
       </Form>
-      <Failure error={error} />
-      {search && search.state !== "ready" && found.length > 0 && (
+      {search.data?.wanted.state === "unacknowledged" && found.length > 0 && (
         <p class="form-end">
           <Confirm
             label="Return all"
@@ -105,11 +73,7 @@ export function Peek({ vhost, name, start }: { vhost: string; name: string; star
           />
         </p>
       )}
-      <p role="status" class="quiet">
-        {found.length ? `${count(found.length)} shown` : "None"}
-        {search && search.conditions.length > 0 && ` of ${count(examined)} looked at`}
-        {next === null ? ", and there are no more" : ""}
-      </p>
+      <SearchState search={search} />
       <ol class="messages">
         {found.map((message) => (
           <li key={`${message.state} ${message.place}`}>
@@ -123,7 +87,7 @@ export function Peek({ vhost, name, start }: { vhost: string; name: string; star
           </li>
         ))}
       </ol>
-      {search && next !== null && <Button onClick={() => look(next, search, found)}>Look further</Button>}
+      <Further search={search} />
     </Card>
   );
 }

@@ -5,8 +5,8 @@ import { useLive } from "../live";
 import type { Policy } from "../model";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../parts/arguments";
 import { Confirm, Opening } from "../parts/dialog";
-import { Table } from "../parts/table";
-import { Card, Failure, Field, Form, Page, type Values } from "../parts/ui";
+import { LiveTable } from "../parts/table";
+import { Card, Field, Form, Page, type Values } from "../parts/ui";
 import { type User, isAdministrator, mayMakePolicies } from "../session";
 import { VhostField } from "./vhost-choice";
 
@@ -37,7 +37,8 @@ export function Policies({ user }: { user: User }) {
 }
 
 function Kind({ kind, title, note, mayChange }: KindProps) {
-  const { data, error, refresh } = useLive<Policy[]>(path(kind));
+  const live = useLive<Policy[]>(path(kind));
+  const { refresh } = live;
   return (
     <Card
       title={title}
@@ -50,10 +51,9 @@ function Kind({ kind, title, note, mayChange }: KindProps) {
       }
     >
       <p class="quiet">{note}</p>
-      <Failure error={error} />
-      <Table
+      <LiveTable
         label={title}
-        items={data ?? []}
+        live={live}
         itemKey={({ vhost, name }) => `${vhost} ${name}`}
         columns={[
           { label: "Virtual host", show: ({ vhost }) => vhost },

@@ -196,18 +196,17 @@ function Now({ queue }: { queue: Queue }) {
 }
 
 function Bindings({ vhost, name }: { vhost: string; name: string }) {
-  const { data, error, refresh } = useLive<Binding[]>(path("queues", vhost, name, "bindings"));
+  const live = useLive<Binding[]>(path("queues", vhost, name, "bindings"));
   return (
     <Card
       title="What routes to it"
       aside={
         <Opening label="Bind">
-          {(close) => <BindForm vhost={vhost} queue={name} close={() => (refresh(), close())} />}
+          {(close) => <BindForm vhost={vhost} queue={name} close={() => (live.refresh(), close())} />}
         </Opening>
       }
     >
-      <Failure error={error} />
-      {data && <BindingTable bindings={data} end="source" changed={refresh} />}
+      <BindingTable live={live} end="source" />
     </Card>
   );
 }

@@ -8,7 +8,8 @@ import type { Stream, StreamClients, StreamReader } from "../model";
 import { Table } from "../parts/table";
 import { Badge, Card, Facts, Failure, Field, Figure, Figures, Loading } from "../parts/ui";
 import { link } from "../router";
-import { COUNT, type Start } from "./peek";
+import type { Start } from "./peek";
+import { COUNT } from "./search";
 import { ago, kept } from "./streams";
 
 interface StreamName {

@@ -6,7 +6,7 @@ import type { Permission, TopicPermission, UserRow } from "../model";
 import { Confirm, Opening } from "../parts/dialog";
 import { notify } from "../parts/notice";
 import { RIGHTS } from "../parts/rights";
-import { Table } from "../parts/table";
+import { LiveTable } from "../parts/table";
 import { Badge, Card, Facts, Failure, Field, Form, Loading, Page, type Values } from "../parts/ui";
 import { go, link } from "../router";
 import { VhostField } from "./vhost-choice";
@@ -23,10 +23,13 @@ const Tags = ({ user }: { user: UserRow }) => (
   </>
 );
 
+const VhostsOf = ({ names }: { names: string[] | undefined }) =>
+  names && (names.length ? <>{names.join(", ")}</> : <Badge tone="warn">none</Badge>);
+
 export function Users() {
   const users = useLive<UserRow[]>(path("users"));
   const permissions = useLive<Permission[]>(path("permissions"));
-  const vhostsOf = (name: string) => permissions.data?.filter(({ user }) => user === name).map(({ vhost }) => vhost) ?? [];
+  const vhostsOf = (name: string) => permissions.data?.filter(({ user }) => user === name).map(({ vhost }) => vhost);
   return (
     <Page
       title="Users"
@@ -36,28 +39,23 @@ export function Users() {
         </Opening>
       }
     >
-      <Failure error={users.error} />
-      {users.data ? (
-        <Table
-          label="Users"
-          items={users.data}
-          itemKey={({ name }) => name}
-          columns={[
-            { label: "Name", show: ({ name }) => <a href={link("users", name)}>{name}</a> },
-            { label: "Tags", show: (user) => <Tags user={user} /> },
-            {
-              label: "Virtual hosts",
-              show: ({ name }) => vhostsOf(name).join(", ") || <Badge tone="warn">none</Badge>,
-            },
-            {
-              label: "Password",
-              show: ({ password_hash: hash }) => (hash ? "yes" : <Badge title="cannot sign in with a password">none</Badge>),
-            },
-          ]}
-        />
-      ) : (
-        !users.error && <Loading />
-      )}
+      <LiveTable
+        label="Users"
+        live={users}
+        itemKey={({ name }) => name}
+        columns={[
+          { label: "Name", show: ({ name }) => <a href={link("users", name)}>{name}</a> },
+          { label: "Tags", show: (user) => <Tags user={user} /> },
+          {
+            label: "Virtual hosts",
+            show: ({ name }) => <VhostsOf names={vhostsOf(name)} />,
+          },
+          {
+            label: "Password",
+            show: ({ password_hash: hash }) => (hash ? "yes" : <Badge title="cannot sign in with a password">none</Badge>),
+          },
+        ]}
+      />
     </Page>
   );
 }
@@ -134,17 +132,17 @@ function ChangeUser({ user, changed }: { user: UserRow; changed: () => void }) {
 const RIGHTS_NOTE = "a regular expression; empty: nothing";
 
 function Permissions({ user }: { user: string }) {
-  const { data, error, refresh } = useLive<Permission[]>(path("users", user, "permissions"));
+  const live = useLive<Permission[]>(path("users", user, "permissions"));
+  const { refresh } = live;
   const set = async ({ vhost = "/", configure, write, read }: Values) => {
     await put(path("permissions", vhost, user), { configure, write, read });
     refresh();
   };
   return (
     <Card title="Permissions">
-      <Failure error={error} />
-      <Table
+      <LiveTable
         label="Permissions"
-        items={data ?? []}
+        live={live}
         itemKey={({ vhost }) => vhost}
         empty="The user may not open any virtual host."
         columns={[
@@ -176,17 +174,17 @@ function Permissions({ user }: { user: string }) {
 }
 
 function TopicPermissions({ user }: { user: string }) {
-  const { data, error, refresh } = useLive<TopicPermission[]>(path("users", user, "topic-permissions"));
+  const live = useLive<TopicPermission[]>(path("users", user, "topic-permissions"));
+  const { refresh } = live;
   const set = async ({ vhost = "/", exchange, write, read }: Values) => {
     await put(path("topic-permissions", vhost, user), { exchange, write, read });
     refresh();
   };
   return (
     <Card title="Topic permissions">
-      <Failure error={error} />
-      <Table
+      <LiveTable
         label="Topic permissions"
-        items={data ?? []}
+        live={live}
         itemKey={({ vhost, exchange }) => `${vhost} ${exchange}`}
         empty="Routing keys are not restricted."
         columns={[

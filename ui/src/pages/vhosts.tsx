@@ -7,49 +7,44 @@ import { type Permission, type Vhost, rateOf } from "../model";
 import { Confirm, Opening } from "../parts/dialog";
 import { notify } from "../parts/notice";
 import { RIGHTS } from "../parts/rights";
-import { Table } from "../parts/table";
+import { LiveTable } from "../parts/table";
 import { Badge, Button, Card, Facts, Failure, Field, Form, Loading, Page, State, type Values } from "../parts/ui";
 import { go, link } from "../router";
 
 const stateOf = ({ cluster_state: states }: Vhost): string | undefined => Object.values(states ?? {})[0];
 
 export function Vhosts() {
-  const { data, error, refresh } = useLive<Vhost[]>(path("vhosts"));
+  const live = useLive<Vhost[]>(path("vhosts"));
   return (
     <Page
       title="Virtual hosts"
       aside={
         <Opening label="New virtual host" kind="main">
-          {(close) => <NewVhost close={() => (refresh(), close())} />}
+          {(close) => <NewVhost close={() => (live.refresh(), close())} />}
         </Opening>
       }
     >
-      <Failure error={error} />
-      {data ? (
-        <Table
-          label="Virtual hosts"
-          items={data}
-          itemKey={({ name }) => name}
-          columns={[
-            {
-              label: "Name",
-              show: ({ name, description }) => (
-                <>
-                  <a href={link("vhosts", name)}>{name}</a>
-                  {description && <small>{description}</small>}
-                </>
-              ),
-            },
-            { label: "State", show: (vhost) => <State state={stateOf(vhost)} /> },
-            { label: "Ready", isNumber: true, show: (it) => count(it.messages_ready ?? 0) },
-            { label: "Unacked", isNumber: true, show: (it) => count(it.messages_unacknowledged ?? 0) },
-            { label: "Publish", isNumber: true, show: (it) => rate(rateOf(it.message_stats, "publish") ?? 0) },
-            { label: "Deliver", isNumber: true, show: (it) => rate(rateOf(it.message_stats, "deliver_get") ?? 0) },
-          ]}
-        />
-      ) : (
-        !error && <Loading />
-      )}
+      <LiveTable
+        label="Virtual hosts"
+        live={live}
+        itemKey={({ name }) => name}
+        columns={[
+          {
+            label: "Name",
+            show: ({ name, description }) => (
+              <>
+                <a href={link("vhosts", name)}>{name}</a>
+                {description && <small>{description}</small>}
+              </>
+            ),
+          },
+          { label: "State", show: (vhost) => <State state={stateOf(vhost)} /> },
+          { label: "Ready", isNumber: true, show: (it) => count(it.messages_ready ?? 0) },
+          { label: "Unacked", isNumber: true, show: (it) => count(it.messages_unacknowledged ?? 0) },
+          { label: "Publish", isNumber: true, show: (it) => rate(rateOf(it.message_stats, "publish") ?? 0) },
+          { label: "Deliver", isNumber: true, show: (it) => rate(rateOf(it.message_stats, "deliver_get") ?? 0) },
+        ]}
+      />
     </Page>
   );
 }
@@ -126,13 +121,12 @@ export function VhostPage({ name }: { name: string }) {
 }
 
 function Permitted({ vhost }: { vhost: string }) {
-  const { data, error } = useLive<Permission[]>(path("vhosts", vhost, "permissions"));
+  const live = useLive<Permission[]>(path("vhosts", vhost, "permissions"));
   return (
     <Card title="Who may do what">
-      <Failure error={error} />
-      <Table
+      <LiveTable
         label="Permissions"
-        items={data ?? []}
+        live={live}
         itemKey={({ user }) => user}
         empty="Nobody may open it."
         columns={[

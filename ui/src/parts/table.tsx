@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Query, withQuery } from "../api";
 import { count } from "../format";
-import { useLive } from "../live";
+import { type Live, useLive } from "../live";
 import { here, setQuery, usePlace } from "../router";
 import { Failure, Loading } from "./ui";
 
@@ -50,6 +50,16 @@ export function Table<T>({ label, columns, items, itemKey, sorting, empty = "The
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** A list that is followed: nothing is said of what is in it before the broker has. */
+export function LiveTable<T>({ live: { data, error }, ...rest }: Omit<TableProps<T>, "items"> & { live: Pick<Live<T[]>, "data" | "error"> }) {
+  return (
+    <>
+      <Failure error={error} />
+      {data ? <Table items={data} {...rest} /> : !error && <Loading />}
+    </>
   );
 }
 

@@ -89,9 +89,9 @@ export function Failure({ error }: { error: ApiError | undefined }) {
   ) : null;
 }
 
-export const Loading = () => (
+export const Loading = ({ label = "Loading …" }: { label?: string }) => (
   <p class="quiet" role="status">
-    Loading …
+    {label}
   </p>
 );
 

@@ -1,0 +1,111 @@
+"""What a page says while the broker has not answered yet, and whose answer it shows."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import Route, expect
+from tests.browser.browsing import Visit, api, visit
+from tests.integration.process import Broker
+
+MESSAGES = "**/api/warren/queues/**/messages?*"
+
+
+@pytest.fixture
+def tab(node: Broker, chromium: Chromium) -> Iterator[Visit]:
+    with visit(node, chromium) as tab:
+        yield tab
+        assert tab.complaints == []
+
+
+def publish(node: Broker, queue: str, count: int) -> None:
+    api(node, f"PUT /queues/%2F/{queue}", {"durable": True})
+    for number in range(count):
+        properties = {"headers": {"parity": "odd" if number % 2 else "even"}}
+        body = {"routing_key": queue, "properties": properties, "payload": f"number {number}"}
+        api(node, "POST /exchanges/%2F/amq.default/publish", body | {"payload_encoding": "string"})
+
+
+def test_a_search_says_that_it_searches_and_an_answer_that_comes_late_is_not_shown(
+    node: Broker, tab: Visit
+) -> None:
+    page = tab.page
+    publish(node, "searched", 4)
+    tab.open("queues/%2F/searched")
+    page.get_by_role("tab", name="Messages").click()
+    expect(page.locator(".message")).to_have_count(4)
+    expect(page.get_by_text("4 shown, and there are no more")).to_be_visible()
+    held: list[Route] = []
+    page.route(
+        MESSAGES, lambda route: held.append(route) if "even" in route.request.url else route.continue_()
+    )
+    page.locator("[name=conditions]").fill("headers.parity=even")
+    with page.expect_request(MESSAGES):
+        page.get_by_role("button", name="Look", exact=True).click()
+    # What was found before is no answer to this.
+    expect(page.get_by_text("Searching …")).to_be_visible()
+    expect(page.locator(".message")).to_have_count(0)
+    page.locator("[name=conditions]").fill("headers.parity=odd")
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.locator(".message")).to_have_count(2)
+    held[0].continue_()
+    page.evaluate("() => new Promise((done) => setTimeout(done, 300))")
+    expect(page.locator(".message pre").first).to_have_text("number 1")
+    expect(page.locator(".message")).to_have_count(2)
+    expect(page.get_by_text("2 shown of 4 looked at, and there are no more")).to_be_visible()
+    page.unroute(MESSAGES)
+
+
+def test_a_search_goes_on_in_pieces_says_how_far_it_is_and_is_stopped(node: Broker, tab: Visit) -> None:
+    page = tab.page
+    publish(node, "long", 3)
+    tab.open("queues/%2F/long")
+    page.get_by_role("tab", name="Messages").click()
+    expect(page.locator(".message")).to_have_count(3)
+    held: list[Route] = []
+
+    def answer(route: Route) -> None:
+        if held:
+            held.append(route)
+            return
+        held.append(route)
+        found = route.fetch().json()
+        route.fulfill(json=found | {"messages": found["messages"][:1], "next": 20_000, "examined": 20_000})
+
+    page.route(MESSAGES, answer)
+    page.locator("[name=conditions]").fill("headers.parity=even")
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.get_by_text("Searching … 1 found, 20,000 looked at")).to_be_visible()
+    expect(page.locator(".message")).to_have_count(1)
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("1 shown of 20,000 looked at")).to_be_visible()
+    expect(page.get_by_role("button", name="Look further")).to_be_visible()
+    page.unroute(MESSAGES)
+    page.get_by_role("button", name="Look further").click()
+    expect(page.get_by_text("and there are no more")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("where", "count"),
+    [
+        ("policies", 2),
+        ("limits", 2),
+        ("users", 1),
+        ("vhosts", 1),
+        ("users/guest", 1),
+        ("flags", 1),
+        ("queues", 1),
+    ],
+)
+def test_no_page_says_that_there_is_nothing_before_it_knows(tab: Visit, where: str, count: int) -> None:
+    page = tab.page
+    # Nothing is followed: no answer comes.
+    page.route("**/api/warren/live?*", lambda route: route.abort())
+    page.goto(page.url.partition("#")[0] + f"#/{where}")
+    page.reload()
+    expect(page.get_by_text("Loading …")).to_have_count(count)
+    for nothing in ("There are none.", "Nothing is limited.", "may not open any", "not restricted"):
+        expect(page.get_by_text(nothing)).to_have_count(0)
+    page.unroute("**/api/warren/live?*")
+    expect(page.get_by_text("Loading …")).to_have_count(0)
+    tab.complaints.clear()
