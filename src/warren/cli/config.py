@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from warren.cli.sections import SectionedGroup
 from warren.cli.settings import WithFlags, entries, with_settings
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
@@ -18,7 +19,7 @@ from warren.node.shown import MASK, Shown, shown
 _REFUSED = 1
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def config() -> None:
     """What the settings are, and whether a file is right; no broker is asked."""
 

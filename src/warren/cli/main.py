@@ -6,6 +6,7 @@ import click
 
 from warren import __version__
 from warren.cli.operator.groups import add_commands
+from warren.cli.sections import SectionedGroup
 
 # Where the commands are that take a while to load: whoever asks a broker does not wait for what runs one.
 _LARGE = {
@@ -18,7 +19,23 @@ _LARGE = {
 }
 
 
-class Commands(click.Group):
+SECTIONS = {
+    "Broker": ("serve", "config", "metadata"),
+    "Messages": ("queues", "streams", "exchanges", "bindings", "dead-letters", "jobs", "leases"),
+    "Clients": ("connections", "channels", "consumers", "trace"),
+    "Users and access": ("users", "permissions", "topic-permissions", "vhosts", "limits", "whoami"),
+    "Policies and definitions": (
+        "policies", "operator-policies", "parameters", "definitions", "feature-flags",
+    ),
+    "Monitoring and operation": (
+        "status", "overview", "health", "nodes", "log", "quarantine", "rebalance",
+    ),
+    "Tools": ("perf", "spark", "openapi", "completion"),
+    "Help": ("help", "version"),
+}  # fmt: skip
+
+
+class Commands(SectionedGroup):
     """All commands; the large ones are loaded when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -36,7 +53,7 @@ class Commands(click.Group):
         return command
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="warren")
 def main(**given: object) -> None:
     """A message broker that RabbitMQ's applications can switch to unchanged.

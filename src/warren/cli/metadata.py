@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import click
 
+from warren.cli.sections import SectionedGroup
 from warren.node.metadata_recovery import Choice, choices, on_disk, put_in_place, unnamed
 from warren.runtime.folder import Folder, FolderRefused
 
@@ -18,9 +19,9 @@ _WHAT = {
 }
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def metadata() -> None:
-    """The metadata in the data directory of a broker that is stopped."""
+    """What is left of the metadata of a broker that is stopped."""
 
 
 @metadata.command()

@@ -78,6 +78,7 @@ def _vhost(arguments: Arguments) -> object:
 
 
 def _policies(group: str, singular: str) -> tuple[Command, ...]:
+    article = "an" if singular[0] in "aeiou" else "a"
     known = singular.replace(" ", "_")
     path = f"/{group}/{{vhost}}/{{name}}"
     existing = named("name", f"/{group}/{{vhost}}")
@@ -86,7 +87,7 @@ def _policies(group: str, singular: str) -> tuple[Command, ...]:
             group=group,
             name="set",
             known_as=f"set_{known}",
-            text=f"Set a {singular}; DEFINITION is a JSON object.",
+            text=f"Set {article} {singular}; DEFINITION is a JSON object.",
             method="PUT",
             path=path,
             takes=_POLICY,
@@ -97,7 +98,7 @@ def _policies(group: str, singular: str) -> tuple[Command, ...]:
             group=group,
             name="clear",
             known_as=f"clear_{known}",
-            text=f"Remove a {singular}.",
+            text=f"Remove {article} {singular}.",
             method="DELETE",
             path=path,
             takes=(existing,),

@@ -17,6 +17,7 @@ from warren.cli.operator.reporting import REPORTING
 from warren.cli.operator.streams import STREAMS
 from warren.cli.operator.tasks import TASKS
 from warren.cli.operator.tracing import TRACING
+from warren.cli.sections import SectionedGroup
 
 COMMANDS: tuple[Command, ...] = (
     *LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVING, *OPERATIONS, *STREAMS, *TRACING, *NODE,
@@ -38,7 +39,7 @@ _GROUPS = {
     "operator-policies": "Policies that others cannot change.",
     "parameters": "Parameters of components, and global ones.",
     "limits": "How much virtual hosts and users may have.",
-    "definitions": "All of these in one file.",
+    "definitions": "Users, queues, policies and so on in one file.",
     "connections": "Connections, and closing them.",
     "channels": "Channels.",
     "consumers": "Consumers.",
@@ -49,12 +50,50 @@ _GROUPS = {
     "health": "Checks, which end with status 6 if they find something.",
     "feature-flags": "Feature flags.",
 }
+# Where the commands of a group stand in its help: of those that have many.
+SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "queues": {
+        "Queues": ("list", "show", "declare", "delete"),
+        "Messages": ("peek", "get", "purge", "move"),
+        "Delivery": ("pause", "resume", "return"),
+    },
+    "streams": {
+        "Streams": ("list", "show", "status", "peek", "clients"),
+        "Clients of the stream protocol": ("connections", "publishers", "consumers"),
+        "Super streams": ("add-super", "delete-super"),
+    },
+    "users": {
+        "Users": ("list", "show", "add", "delete", "set-tags"),
+        "Passwords": ("change-password", "clear-password", "authenticate"),
+        "Rights": ("permissions", "topic-permissions"),
+    },
+    "parameters": {
+        "Of a virtual host": ("list", "show", "set", "clear"),
+        "Of no virtual host": ("list-global", "set-global", "clear-global"),
+    },
+    "limits": {
+        "Of virtual hosts": ("list", "set", "clear"),
+        "Of users": ("list-users", "set-user", "clear-user"),
+    },
+    "nodes": {
+        "State": ("list", "show", "ping", "await", "version", "listeners", "memory", "alarms", "report"),
+        "Settings and limits": ("settings", "limits", "limit-memory", "limit-disk", "rename-cluster"),
+        "Logins": ("attempts", "forget-attempts"),
+    },
+    "health": {
+        "The node": ("running", "alarms", "local-alarms", "certificates"),
+        "Where it listens": ("answering", "port", "protocol"),
+        "Messages": ("virtual-hosts", "alive", "losses", "acknowledge-losses"),
+    },
+}
 
 
 def add_commands(main: click.Group) -> None:
     """Put all of them below `main`."""
     main.params += common_options()
-    groups = {name: click.Group(name, help=text) for name, text in _GROUPS.items()}
+    groups = {
+        name: SectionedGroup(name, help=text, sections=SECTIONS.get(name)) for name, text in _GROUPS.items()
+    }
     for group in groups.values():
         main.add_command(group)
     for command in COMMANDS:

@@ -13,6 +13,7 @@ from warren.cli.perf.load import Load
 from warren.cli.perf.report import as_json, print_progress, print_setup, table
 from warren.cli.perf.result import Result, traffic_result
 from warren.cli.perf.traffic import run_traffic
+from warren.cli.sections import SectionedGroup
 from warren.client.link import BrokerRefused
 from warren.client.uri import DEFAULT_URI, Target, parse_uri
 
@@ -20,7 +21,7 @@ from warren.client.uri import DEFAULT_URI, Target, parse_uri
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "throughput": ("Publish and consume as fast as the broker goes.", {}),
     "sync": (
-        "Fifty connections that wait for the confirm of each message before they send the next.",
+        "Fifty connections, each waiting for the confirm of a message before it sends the next.",
         {"producers": 50, "consumers": 50, "queues": 50, "confirm_window": 1},
     ),
     "fanout": (
@@ -59,7 +60,14 @@ NUMBERS = {
 DEFAULTS = {name: field.default for name, field in Load.__dataclass_fields__.items()}
 
 
-@click.group()
+_SECTIONS = {
+    "Messages": ("throughput", "latency", "sync", "fanout", "topic", "writes"),
+    "Memory": ("connections", "queues", "backlog"),
+    "Churn": ("churn", "declares"),
+}
+
+
+@click.group(cls=SectionedGroup, sections=_SECTIONS)
 def perf() -> None:
     """Measure a broker: rates, latencies, and the processor time and memory that it takes.
 

@@ -4,6 +4,8 @@ from importlib import import_module
 
 import click
 
+from warren.cli.sections import SectionedGroup
+
 # What each does, in a line; its module here has it as `command`.
 _COMMANDS = {
     "archive": "put messages into a lake, each once",
@@ -17,9 +19,14 @@ _COMMANDS = {
     "rollup": "rates, sizes and latencies by windows of time",
     "sql": "query queues, streams and lakes; nothing is consumed",
 }
+_SECTIONS = {
+    "To begin": ("doctor", "init"),
+    "Lakes": ("archive", "compact", "clean", "replay"),
+    "Queues and streams": ("decode", "dlx-report", "rollup", "sql"),
+}
 
 
-class Pipelines(click.Group):
+class Pipelines(SectionedGroup):
     """All commands; help of one is loaded with it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -34,13 +41,12 @@ class Pipelines(click.Group):
         found: click.Command = module.command
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List them, without loading any."""
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(_COMMANDS.items()))
+    def texts(self, ctx: click.Context) -> dict[str, str]:
+        """What each does, without loading any."""
+        return _COMMANDS
 
 
-@click.group(cls=Pipelines)
+@click.group(cls=Pipelines, sections=_SECTIONS)
 def spark() -> None:
     """Pipelines over queues and streams, with Spark.
 
