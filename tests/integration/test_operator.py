@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import ssl
 import subprocess
 import threading
@@ -445,15 +444,6 @@ def test_all_connections_of_a_vhost_are_closed(operator: Operator, node: Broker)
     for connection in connections:
         with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match="maintenance"):
             connection.process_data_events(10)
-
-
-def test_a_publish_without_an_answer_is_not_called_done() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        said = CliRunner().invoke(main, ("exchanges", "publish", "--uri", uri, "-t", "0.5", "", "q", "hello"))
-    assert said.exit_code == 3
-    assert "no answer in time" in said.output
-    assert said.output.endswith("; it may have been published\n")
 
 
 def test_options_may_stand_before_the_command(operator: Operator, node: Broker) -> None:

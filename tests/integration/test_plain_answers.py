@@ -2,11 +2,15 @@
 
 import json
 import re
+import socket
 import time
 
 import pytest
+from click.testing import CliRunner
 from tests.integration.process import Broker
 from tests.integration.test_operator import Operator
+
+from warren.cli.main import main
 
 
 @pytest.fixture
@@ -109,3 +113,12 @@ def test_help_and_version_are_commands_and_a_group_may_be_called_by_one_of_its_k
     assert operator.gets("version") == operator.gets("--version")
     assert operator.gets("queue", "list", "name") == operator.gets("queues", "list", "name")
     assert operator.gets("policy", "list") == operator.gets("policies", "list")
+
+
+def test_a_publish_without_an_answer_is_not_called_done() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        said = CliRunner().invoke(main, ("exchanges", "publish", "--uri", uri, "-t", "0.5", "", "q", "hello"))
+    assert said.exit_code == 3
+    assert "no answer in time" in said.output
+    assert said.output.endswith("; it may have been published\n")
