@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,6 +108,60 @@ def test_what_comes_back_and_what_is_named_lost_is_all_that_was_confirmed(
         if kind == "queue" and how == "flipped":
             assert back == COUNT - 1
         print(f"{kind} {how}: {back} back, {[loss['messages'] for loss in losses]} named")
+
+
+@pytest.mark.parametrize("part", ["", "streams", "catalog"])
+def test_a_store_that_is_gone_with_all_that_knows_of_it_is_named(tmp_path: Path, part: str) -> None:
+    filled(tmp_path)
+    lost = folder(tmp_path) / part
+    if part == "catalog":
+        lost.unlink()
+        victim(tmp_path, "queue").unlink()
+    else:
+        shutil.rmtree(lost)
+    for _ in range(2):
+        with started(tmp_path) as node:
+            client = Client(node)
+            assert client.status("GET /health/checks/losses") == 503
+            [loss] = client.get("/warren/losses")
+            assert (loss["vhost"], loss["messages"], sorted(loss["queues"])) == ("/", None, ["q", "s"])
+            print(f"{part or 'all'}: {loss['file']}: {loss['reason']}; {metric(node, 'warren_vhost_losses')}")
+    with started(tmp_path) as node:
+        assert Client(node).status("POST /warren/losses/acknowledge") == 200
+    with started(tmp_path) as node:
+        assert Client(node).status("GET /health/checks/losses") == 200
+
+
+def test_a_virtual_host_that_is_deleted_and_made_again_has_lost_nothing(tmp_path: Path) -> None:
+    with started(tmp_path) as node:
+        client = Client(node)
+        for line in (
+            "PUT /vhosts/v",
+            "DELETE /vhosts/v",
+            "PUT /vhosts/v",
+            "PUT /vhosts/w",
+            "DELETE /vhosts/w",
+        ):
+            assert client.status(line) in (201, 204)
+        node.process.kill()
+        node.process.wait(PATIENCE_S)
+    with started(tmp_path) as node:
+        assert Client(node).get("/warren/losses") == []
+
+
+def test_a_file_of_somebody_else_keeps_no_node_from_starting(tmp_path: Path) -> None:
+    filled(tmp_path)
+    data = tmp_path / "data"
+    places = [data, *(path for path in data.rglob("*") if path.is_dir())]
+    for place in places:
+        for name in ("README", "x.segment", "x.stream", "x.index", "x.stage", "x.part"):
+            (place / name).write_bytes(b"not ours")
+    for _ in range(2):
+        with started(tmp_path) as node:
+            assert Client(node).get("/warren/losses") == []
+            assert count_of(node, "queue") == COUNT
+    assert {path.read_bytes() for path in data.rglob("README")} == {b"not ours"}
+    assert all((place / name).exists() for place in places for name in ("x.segment", "x.part"))
 
 
 def test_a_loss_is_red_until_it_is_acknowledged_and_again_with_the_next(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class LossRecord:
             self._losses = [Loss(**{**fields, "queues": tuple(fields["queues"])}) for fields in listed]
         except FileNotFoundError:
             pass
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             # What is still missing is found again; only who has acknowledged what is not known any more.
             logger.error("what was said of lost messages cannot be read: %s: %s", self._path, error)
 

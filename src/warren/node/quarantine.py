@@ -16,7 +16,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -27,7 +27,7 @@ from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, digits_of, name_
 from warren.runtime.folder import make_folder
 from warren.runtime.reading_disk import ReadingDisk
 from warren.store.found import Found
-from warren.store.streams.segment import INDEX_SUFFIX, SUFFIX, stream_of
+from warren.store.streams.segment import is_stream_file, stream_of
 from warren.store.survey import Held, held_of, survey_store, survey_streams, total_of
 
 logger = logging.getLogger("warren.quarantine")
@@ -260,11 +260,9 @@ def _by_stream(path: Path) -> dict[int, list[Path]]:
     """The files in `path` by the number of their stream."""
     found: dict[int, list[Path]] = {}
     for file in sorted(path.iterdir()) if path.exists() else ():
-        if file.suffix not in (SUFFIX, INDEX_SUFFIX):
-            # The catalog is of all of them.
-            continue
-        with suppress(ValueError):
-            found.setdefault(stream_of(file.name.partition(".")[0])[0], []).append(file)
+        # The catalog is of all of them, and what is not ours of none.
+        if is_stream_file(file.name):
+            found.setdefault(stream_of(file.name)[0], []).append(file)
     return found
 
 

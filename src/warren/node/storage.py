@@ -24,9 +24,10 @@ from warren.flow.credit import Credit
 from warren.limits import QUEUE_MEMORY_MAX, STREAM_DAMAGE_TOLD_MAX
 from warren.management.managed import Loss
 from warren.metadata.machine import Metadata
+from warren.node.known_stores import KnownStores
 from warren.node.losses import LossRecord
 from warren.node.quarantine import Quarantine
-from warren.node.vhost_folders import NAME, STREAMS, VHOSTS, digits_of, set_aside
+from warren.node.vhost_folders import METADATA, NAME, STREAMS, VHOSTS, digits_of, set_aside
 from warren.runtime.clock import wall_ms
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.folder import make_folder
@@ -126,6 +127,7 @@ class Storage:
         self._adopted = adopted
         # What of it was lost.
         self.losses = LossRecord(folder, self._queue_name)
+        self._known = KnownStores(folder / METADATA, metadata.vhosts.by_name)
         self._loop = asyncio.get_running_loop()
         # One thread for the batches of all, as they share the device: while one syncs, the others gather.
         # Where that is the writer, the worker does what else is synced, as when a segment begins. What is
@@ -162,12 +164,14 @@ class Storage:
     def _recover(self, name: str, failed: Callable[[Exception], None], *, is_doubted: bool) -> Keeping:
         """The same, in a thread of its own."""
         path = self.path_of(name)
-        for folder in (self.path, path, path / _STAGED):
+        numbers, streams = (self._numbers(name, is_stream=is_stream) for is_stream in (False, True))
+        missing = self._known.missing(name, path, numbers | streams)
+        for folder in (self.path, path, path / _STAGED, path / STREAMS):
             make_folder(folder)
         port = _LoopPort(self._loop, name, failed, _NO_CONFIRMS)
         disk = self._disk(path, port)
         started = time.monotonic()
-        numbers, was_deleted = self._numbers(name, is_stream=False), self._metadata.was_deleted
+        was_deleted = self._metadata.was_deleted
         world = OpeningWorld(
             random_octets=random_octets,
             has_queue=lambda number: number in numbers or not was_deleted(number),
@@ -179,7 +183,8 @@ class Storage:
             recovered = open_store(disk, port, world)
             (path / NAME).write_text(name + "\n", "utf-8", "surrogateescape")
             transient = self._erased(path / _TRANSIENT, _LoopPort(self._loop, name, failed, _NO_PAGING))
-            found, streams = self._streams(name, _LoopPort(self._loop, name, failed, _NO_CONFIRMS))
+            opened = self._streams(name, streams, _LoopPort(self._loop, name, failed, _NO_CONFIRMS))
+            self._known.add(name)
         except BaseException:
             disk.close()
             raise
@@ -192,9 +197,9 @@ class Storage:
             recovered=recovered,
             persistent=persistent,
             transient=transient,
-            streams=streams,
+            streams=opened[1],
             unnamed=unnamed,
-            damage=[*recovered.damage, *found],
+            damage=[*missing, *recovered.damage, *opened[0]],
             count=count,
             seconds=seconds,
         )
@@ -203,11 +208,11 @@ class Storage:
         """The directory `path`, of which all that is written is synced."""
         return DirectoryDisk(path, self._loop, self._worker, writer=self._writer, guard=port.guard)
 
-    def _streams(self, name: str, port: "_LoopPort") -> "tuple[list[SegmentError], _Shelf[StreamStore]]":
-        """The streams of `name`, and what of them is damaged."""
+    def _streams(
+        self, name: str, numbers: set[int], port: "_LoopPort"
+    ) -> "tuple[list[SegmentError], _Shelf[StreamStore]]":
+        """The streams of `name`, which have these `numbers`, and what of them is damaged."""
         path = self.path_of(name) / STREAMS
-        path.mkdir(exist_ok=True)
-        numbers = self._numbers(name, is_stream=True)
         self._quarantine.sort_streams(name, path, numbers)
         disk = self._disk(path, port)
         try:
@@ -259,6 +264,7 @@ class Storage:
     def remove(self, name: str) -> Coroutine[object, object, None]:
         """The virtual host `name` is gone, another may have its name at once; to be awaited: its messages."""
         self.losses.forget(name)
+        self._known.forget(name)
         keeping = self._open.pop(name, None)
         self._quarantine.unpin(name)
         return self._destroy(keeping, self._set_aside(name))

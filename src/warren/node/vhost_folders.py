@@ -5,6 +5,8 @@ import time
 from itertools import count
 from pathlib import Path
 
+# The directories of a node: what exists, and the stores of virtual hosts.
+METADATA = "metadata"
 VHOSTS = "vhosts"
 STREAMS = "streams"
 NAME = "name"

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 _LOCK_NAME = "warren.lock"
@@ -47,9 +48,9 @@ class Folder:
         try:
             make_folder(self.path)
             _close_to_others(self.path)
-            self._lock = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise FolderRefused(f"cannot use the data directory {name!r}: {error.strerror}") from error
+        self._lock = self._open_lock()
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -60,6 +61,17 @@ class Folder:
             ) from error
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode("ascii"), 0)
+
+    def _open_lock(self) -> int:
+        """The file of the lock, which must be a file: what else has its name says nothing of who is there."""
+        try:
+            lock = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise FolderRefused(f"cannot use {str(self.path / _LOCK_NAME)!r}: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(lock).st_mode):
+            os.close(lock)
+            raise FolderRefused(f"cannot use {str(self.path / _LOCK_NAME)!r}: it is no regular file")
+        return lock
 
     def close(self) -> None:
         """Let another process have it."""

@@ -28,12 +28,13 @@ from warren.store.salvage import damaged_record, is_damage, messages_between, ne
 from warren.store.scan import Remaining, Scan, released
 from warren.store.segment import (
     HEAD_SIZE,
-    SPARE_PREFIX,
     SUFFIX,
     NewerFormatError,
     Segment,
     SegmentError,
+    is_spare,
     knows_deaths,
+    number_of,
     seed_of,
     segment_name,
     was_begun,
@@ -70,10 +71,10 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
     names = disk.names()
     catalog = Catalog(disk, CATALOG)
     reading = _Reading(
-        disk, world, {name: size for name, size in names.items() if name.endswith(SUFFIX)}, catalog
+        disk, world, {name: size for name, size in names.items() if number_of(name) is not None}, catalog
     )
     reading.read_all()
-    spares = [name for name, size in names.items() if name.startswith(SPARE_PREFIX) and size == SEGMENT_SIZE]
+    spares = [name for name, size in names.items() if is_spare(name) and size == SEGMENT_SIZE]
     # Also the number of what was lost is not used again.
     number = max(reading.damaged_number, *reading.segments, *catalog.entries, 0)
     reading.seal()
@@ -89,8 +90,12 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
 
 
 def open_erased(disk: Disk, port: StorePort, random_octets: Callable[[int], bytes]) -> MessageStore:
-    """Open a store in `disk` for what need not survive, and erase what is there. OSError from the disk."""
-    disk.perform([Delete(name) for name in disk.names()])
+    """Open a store in `disk` for what need not survive, and erase what was in it. OSError from the disk.
+
+    Only its own files are erased: what somebody else has put there stays.
+    """
+    own = [name for name in disk.names() if number_of(name) is not None or is_spare(name)]
+    disk.perform([Delete(name) for name in own])
     log = Log({}, [], random_octets, TRANSIENT_SEGMENTS_FROM, is_erased=True)
     return MessageStore(disk, log, port, {})
 

@@ -22,6 +22,8 @@ _SALT_AT = 12
 _CHECKSUM_AT = 20
 SUFFIX = ".segment"
 SPARE_PREFIX = "spare-"
+# No number of a segment is longer: the head of a file has room for 32 bits.
+_DIGITS_MAX = 10
 # Records are larger than this, shifted: each has a slot of its own.
 _SLOT_SHIFT = 5
 
@@ -115,6 +117,19 @@ def slot_of(at: int) -> int:
 def segment_name(number: int) -> str:
     """The name of the file of segment `number`."""
     return f"{number:08d}{SUFFIX}"
+
+
+def number_of(name: str) -> int | None:
+    """The number of the segment whose file is called `name`; None for a file that is none of ours."""
+    digits = name.removesuffix(SUFFIX)
+    if len(digits) > _DIGITS_MAX or not digits.isdecimal() or name != segment_name(int(digits)):
+        return None
+    return int(digits)
+
+
+def is_spare(name: str) -> bool:
+    """True if `name` is that of a file which was a segment, and is to be one again."""
+    return name.startswith(SPARE_PREFIX) and name.removeprefix(SPARE_PREFIX).isdecimal()
 
 
 def encode_head(number: int, salt: bytes) -> bytes:

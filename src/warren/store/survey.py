@@ -11,11 +11,11 @@ from warren.store.found import Found
 from warren.store.record import BATCH, KIND_AT, SEAL, encode, is_intact
 from warren.store.salvage import salvaged
 from warren.store.scan import Remaining, Scan, released
-from warren.store.segment import HEAD_SIZE, SUFFIX, Segment, SegmentError, seed_of
+from warren.store.segment import HEAD_SIZE, SUFFIX, Segment, SegmentError, number_of, seed_of
 from warren.store.streams.scan import chunks
 from warren.store.streams.segment import HEAD_SIZE as STREAM_HEAD_SIZE
 from warren.store.streams.segment import SUFFIX as STREAM_SUFFIX
-from warren.store.streams.segment import open_segment, stream_of
+from warren.store.streams.segment import is_stream_file, open_segment, stream_of
 
 
 class Held(NamedTuple):
@@ -41,7 +41,7 @@ def total_of(held: Mapping[int, Held]) -> Held:
 
 def survey_store(disk: Disk) -> dict[int, Held]:
     """What waits in the segments of `disk`, by the number of its queue. OSError from the disk."""
-    sizes = {name: size for name, size in disk.names().items() if name.endswith(SUFFIX)}
+    sizes = {name: size for name, size in disk.names().items() if number_of(name) is not None}
     scan = Scan()
     segments: dict[int, Segment] = {}
     for name in sorted(sizes):
@@ -66,10 +66,10 @@ def survey_streams(disk: Disk) -> dict[int, Held]:
     """What lies in the streams of `disk`, by their number. OSError from the disk."""
     held: dict[int, Held] = {}
     for name, size in disk.names().items():
-        number, _ = stream_of(name.partition(".")[0])
-        if not number:
-            # It is no stream's, and says something of all of them.
+        if not is_stream_file(name):
+            # The catalog is of all of them, and what is not ours of none.
             continue
+        number, _ = stream_of(name)
         messages = 0
         if name.endswith(STREAM_SUFFIX):
             try:

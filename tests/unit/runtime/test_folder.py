@@ -42,6 +42,16 @@ def test_what_is_no_directory_is_refused_in_one_line(tmp_path: Path) -> None:
         Folder(str(tmp_path / "file"))
 
 
+def test_a_lock_that_is_no_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "warren.lock")
+    with pytest.raises(FolderRefused, match=r"warren\.lock': it is no regular file"):
+        Folder(str(tmp_path))
+    (tmp_path / "warren.lock").unlink()
+    (tmp_path / "warren.lock").symlink_to(tmp_path / "nowhere" / "at all")
+    with pytest.raises(FolderRefused, match=r"warren\.lock': No such file"):
+        Folder(str(tmp_path))
+
+
 @pytest.mark.parametrize("is_there", [False, True])
 def test_whatever_it_lies_in_is_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool

@@ -95,7 +95,7 @@ class Shelf:
 def open_shelf(disk: Disk, report: Callable[[SegmentError], None]) -> Shelf:
     """What is in `disk`; what is damaged stays there, and is told to `report`. OSError from the disk."""
     names = disk.names()
-    disk.perform([Delete(name) for name in names if name.endswith(PART)])
+    disk.perform([Delete(name) for name in names if name.endswith(PART) and _is_own(name.removesuffix(PART))])
     numbers = {suffix: _numbered(names, suffix) for suffix in (stage_file.SUFFIX, plan_file.SUFFIX)}
     shelf = Shelf(max([0, *numbers[stage_file.SUFFIX], *numbers[plan_file.SUFFIX]]))
     superseded: list[Step] = []
@@ -125,4 +125,14 @@ def open_shelf(disk: Disk, report: Callable[[SegmentError], None]) -> Shelf:
 
 def _numbered(names: Iterable[str], suffix: str) -> list[int]:
     """The numbers of those of `names` that end with `suffix`, in order."""
-    return sorted(int(name.removesuffix(suffix), 16) for name in names if name.endswith(suffix))
+    own = (name for name in names if name.endswith(suffix) and _is_own(name))
+    return sorted(int(name.removesuffix(suffix), 16) for name in own)
+
+
+def _is_own(name: str) -> bool:
+    """Whether a stage or a plan is called `name`: others are none of ours."""
+    try:
+        number = int(name.partition(".")[0], 16)
+    except ValueError:
+        return False
+    return name in (stage_file.stage_name(number), plan_file.plan_name(number))

@@ -21,6 +21,7 @@ from warren.store.streams.segment import (
     HEAD_SIZE,
     SUFFIX,
     StreamSegment,
+    is_stream_file,
     open_segment,
     segment_name,
     stream_of,
@@ -55,9 +56,9 @@ def open_streams(files: StreamFiles, port: StorePort, has_stream: Callable[[int]
     by_stream: dict[int, list[str]] = {}
     gone: list[Step] = []
     for name in sorted(sizes):
-        if name == CATALOG:
+        if not is_stream_file(name):
             continue
-        number, _ = stream_of(name.partition(".")[0])
+        number, _ = stream_of(name)
         if not has_stream(number):
             gone.append(Delete(name))
         elif name.endswith(SUFFIX):

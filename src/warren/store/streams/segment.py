@@ -27,6 +27,9 @@ from warren.store.streams.chunk import ChunkHead
 VERSION = 1
 SUFFIX = ".stream"
 INDEX_SUFFIX = ".index"
+# What the head of a file has room for.
+_NUMBERS_END = 1 << 32
+_OFFSETS_END = 1 << 63
 SALT_SIZE = 8
 EPOCH_SIZE = 8
 _MAGIC = b"WRNSTR"
@@ -151,9 +154,19 @@ def index_name(name: str) -> str:
 
 
 def stream_of(name: str) -> tuple[int, int]:
-    """The number of the stream that the file `name` belongs to, and its first offset."""
-    stream, _, first = name.removesuffix(SUFFIX).partition("-")
+    """The number of the stream that the file `name` belongs to, and its first offset; or an index."""
+    stream, _, first = name.removesuffix(SUFFIX).removesuffix(INDEX_SUFFIX).partition("-")
     return int(stream, 16), int(first)
+
+
+def is_stream_file(name: str) -> bool:
+    """True if a stream has a file or an index that is called `name`: others are none of ours."""
+    try:
+        stream, first = stream_of(name)
+    except ValueError:
+        return False
+    named = segment_name(stream, first)
+    return stream < _NUMBERS_END and first < _OFFSETS_END and name in (named, index_name(named))
 
 
 def open_segment(name: str, octets: bytes) -> StreamSegment:

@@ -1,0 +1,74 @@
+"""A store that is gone as a whole is missed: the directory, or the catalogs that know its files."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from warren.node.known_stores import KnownStores
+from warren.node.vhost_folders import digits_of
+
+
+def made(tmp_path: Path) -> Path:
+    """The directory of a store, with what each has."""
+    path = tmp_path / digits_of("v")
+    (path / "streams").mkdir(parents=True)
+    (path / "catalog").touch()
+    (path / "streams" / "00000000-00000000000000000000.catalog").touch()
+    return path
+
+
+def known(tmp_path: Path, *vhosts: str) -> KnownStores:
+    return KnownStores(tmp_path, vhosts or ("v",))
+
+
+def test_what_is_all_there_is_not_missed(tmp_path: Path) -> None:
+    path = made(tmp_path)
+    known(tmp_path).add("v")
+    assert known(tmp_path).missing("v", path, [1]) == []
+
+
+def test_a_store_that_was_never_there_is_not_missed(tmp_path: Path) -> None:
+    assert known(tmp_path).missing("v", tmp_path / "x", [1]) == []
+    known(tmp_path).add("v")
+    assert known(tmp_path, "v", "w").missing("w", tmp_path / "x", [1]) == []
+
+
+def test_a_directory_that_is_gone_is_missed_with_its_queues(tmp_path: Path) -> None:
+    known(tmp_path).add("v")
+    [error] = known(tmp_path).missing("v", tmp_path / digits_of("v"), {7, 3})
+    assert str(error) == f"{digits_of('v')}, octet 0: the directory of the virtual host is missing"
+    assert (error.messages, error.queues) == (None, (3, 7))
+
+
+@pytest.mark.parametrize("part", ["catalog", "streams", "streams/00000000-00000000000000000000.catalog"])
+def test_a_catalog_that_is_gone_is_missed(tmp_path: Path, part: str) -> None:
+    path = made(tmp_path)
+    known(tmp_path).add("v")
+    lost = path / part
+    shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
+    [error] = known(tmp_path).missing("v", path, [1])
+    assert error.name.endswith("catalog")
+    assert error.messages is None
+
+
+def test_a_virtual_host_that_was_deleted_is_not_missed(tmp_path: Path) -> None:
+    stores = known(tmp_path)
+    stores.add("v")
+    stores.forget("v")
+    assert known(tmp_path).missing("v", tmp_path / "x", []) == []
+    # Also when the node was killed before it was taken out.
+    stores.add("v")
+    known(tmp_path, "w").add("w")
+    assert known(tmp_path, "v", "w").missing("v", tmp_path / "x", []) == []
+
+
+@pytest.mark.parametrize("octets", [b"", b"\xff", b"[1]", b"null", b'{"a": 1', b"[" * 100_000])
+def test_a_file_that_cannot_be_read_is_told_and_made_anew(
+    tmp_path: Path, octets: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "stores").write_bytes(octets)
+    stores = known(tmp_path)
+    assert "cannot be read" in caplog.text
+    stores.add("v")
+    assert len(known(tmp_path).missing("v", tmp_path / "x", [])) == 1
