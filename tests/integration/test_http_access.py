@@ -144,6 +144,12 @@ def test_permissions_let_in_and_keep_out(node: Broker, client: Client) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["permissions", "topic-permissions"])
+@pytest.mark.parametrize("whose", ["%2f/nosuch", "nosuch/guest"])
+def test_who_is_not_there_counts_before_what_is_asked(client: Client, kind: str, whose: str) -> None:
+    assert client.refusal(f"PUT /{kind}/{whose}", {}) == (400, "vhost_or_user_not_found")
+
+
 def test_topic_permissions_are_of_an_exchange(client: Client) -> None:
     client.ask("PUT /users/tom", {"password": "p", "tags": ""})
     client.ask("PUT /vhosts/topics")
@@ -220,6 +226,18 @@ def test_a_virtual_hosts_limits_hold(node: Broker, client: Client) -> None:
     connection.close()
     client.ask("DELETE /vhosts/tight")
     assert client.status("GET /vhost-limits/tight") == 404
+
+
+def test_a_user_comes_with_limits(client: Client) -> None:
+    assert client.status("PUT /users/lim", {"tags": "", "limits": {"max-connections": 3}}) == 201
+    assert client.status("PUT /users/lim", {"tags": "", "limits": {"max-channels": 5}}) == 204
+    assert client.status("PUT /users/lim", {"tags": "", "limits": {}}) == 204
+    assert client.get("/users/lim")["limits"] == {"max-connections": 3, "max-channels": 5}
+    client.ask("DELETE /users/lim")
+    wrong: list[object] = [None, [], "x", {"max-channels": "x"}, {"nosuch": 5}]
+    for limits in wrong:
+        assert client.status("PUT /users/lim", {"tags": "", "limits": limits}) == 400
+        assert client.status("GET /users/lim") == 404
 
 
 def test_a_users_limits_hold(node: Broker, client: Client) -> None:

@@ -167,3 +167,16 @@ def test_a_policy_whose_pattern_takes_too_long_is_named(client: Client, node: Br
         client.get("/queues/slow")
     node.wait_for("'^(a|aa)+$'")
     client.ask("DELETE /vhosts/slow")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_field_that_is_null_or_no_string_is_refused_as_rabbitmq_does(client: Client, kind: str) -> None:
+    kinds = "unrecognised; should be 'queues', 'exchanges' or 'all'"
+    for wrong, said in (
+        ({"priority": None}, "priority should be a number, actually was null"),
+        ({"apply-to": None}, f"apply-to 'null' {kinds}"),
+        ({"apply-to": True}, f"apply-to 'true' {kinds}"),
+    ):
+        refused = client.refusal(f"PUT /{kind}/%2f/null", ONE | wrong)
+        assert refused == (400, f"Validation failed\n\n{said}\n")
+    assert client.status(f"GET /{kind}/%2f/null") == 404

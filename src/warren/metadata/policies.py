@@ -8,7 +8,7 @@ from warren.metadata import validation
 from warren.metadata.commands import Json, Outcome, Reply, SetPolicy
 from warren.model.arguments import RETAIN, Overflow, is_age
 from warren.model.patterns import Pattern, pattern_of
-from warren.model.terms import printed_json, printed_pairs
+from warren.model.terms import printed_json, printed_pairs, printed_text
 
 _SEGMENT_SIZE_MAX = 3_000_000_000
 
@@ -122,7 +122,7 @@ def checked_policy(command: SetPolicy) -> Policy | Reply:
 def _apply_to(_: str, term: object) -> str | None:
     if isinstance(term, str) and term in _APPLIES_TO:
         return None
-    return f"apply-to '{term}' unrecognised; should be 'queues', 'exchanges' or 'all'"
+    return f"apply-to '{printed_text(term)}' unrecognised; should be 'queues', 'exchanges' or 'all'"
 
 
 def _definition(name: str, term: object) -> str | None:

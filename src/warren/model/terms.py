@@ -33,6 +33,11 @@ def printed_json(value: object) -> str:
     return "null" if value is None else _scalar(value)
 
 
+def printed_text(value: object) -> str:
+    """A JSON value in the place of a string: without the marks of one (`~s`), and what else came as it is."""
+    return value if isinstance(value, str) else printed_json(value)
+
+
 def printed_pairs(pairs: Mapping[str, object]) -> str:
     """A JSON object as a list of pairs: `[{<<"nonsense">>,1}]`."""
     return "[" + ",".join(f"{{{_string(key)},{printed_json(value)}}}" for key, value in pairs.items()) + "]"

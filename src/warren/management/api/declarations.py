@@ -11,6 +11,7 @@ from warren.management.managed import Managed
 from warren.management.proposing import ended
 from warren.management.replies import bad_request, done, missing, put
 from warren.metadata.definitions_import import table_value
+from warren.model.terms import printed_text
 from warren.routing.types import EXCHANGE_TYPES
 from warren.wire import methods
 from warren.wire.table import Value
@@ -56,7 +57,7 @@ async def put_exchange(request: web.Request, node: Managed) -> web.StreamRespons
     name, fields = name_of(request, "exchange"), await read_fields(request)
     kind = fields.get("type", "direct")
     if not isinstance(kind, str) or kind not in EXCHANGE_TYPES:
-        raise bad_request(f"invalid exchange type '{kind}'")
+        raise bad_request(f"invalid exchange type '{printed_text(kind)}'")
     method = methods.ExchangeDeclare(
         exchange=name,
         type=kind,

@@ -104,8 +104,9 @@ def permission(request: web.Request, node: Managed) -> web.StreamResponse:
 @described(body=PermissionBody)
 async def put_permission(request: web.Request, node: Managed) -> web.StreamResponse:
     """Let a user into a virtual host."""
-    fields = await read_fields(request)
     user, vhost = request.match_info["user"], request.match_info["vhost"]
+    _check_both(node, user, vhost)
+    fields = await read_fields(request)
     command = permissions_command(user, vhost, fields.by_name)
     is_new = (user, vhost) not in node.metadata.permissions.by_user_and_vhost
     await _set(node, command, user, vhost)
@@ -139,8 +140,9 @@ async def topic_permission(request: web.Request, node: Managed) -> web.StreamRes
 @described(body=TopicPermissionBody)
 async def put_topic_permission(request: web.Request, node: Managed) -> web.StreamResponse:
     """Restrict a user of one exchange to topics."""
-    fields = await read_fields(request)
     user, vhost = request.match_info["user"], request.match_info["vhost"]
+    _check_both(node, user, vhost)
+    fields = await read_fields(request)
     patterns = {name: fields.text(name) for name in ("write", "read")}
     for pattern in patterns.values():
         check_pattern(pattern, is_topic=True)
@@ -203,9 +205,16 @@ def permissions_command(user: str, vhost: str, entry: object) -> SetPermissions:
 
 async def _set(node: Managed, command: Command, user: str, vhost: str) -> None:
     if (await propose(node, command)).outcome is Outcome.MISSING:
-        has_user = user in node.metadata.users.by_name
-        message = f"there is no virtual host '{vhost}'" if has_user else f"there is no user '{user}'"
-        raise bad_request("vhost_or_user_not_found", message=message)
+        _check_both(node, user, vhost)
+
+
+def _check_both(node: Managed, user: str, vhost: str) -> None:
+    """Refuse the request unless there is the `user`, and the `vhost`."""
+    has_user = user in node.metadata.users.by_name
+    if has_user and vhost in node.metadata.vhosts.by_name:
+        return
+    message = f"there is no virtual host '{vhost}'" if has_user else f"there is no user '{user}'"
+    raise bad_request("vhost_or_user_not_found", message=message)
 
 
 def _key(request: web.Request, node: Managed) -> tuple[str, str]:

@@ -6,18 +6,20 @@ from typing import Literal, NotRequired, TypedDict
 from aiohttp import web
 
 from warren.management.auth import login_vhosts, user_of
-from warren.management.bodies import read_fields
+from warren.management.bodies import Fields, read_fields
 from warren.management.describing import ListQuery, OneQuery, Table, described
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
 from warren.management.proposing import propose_checked, vhost_of
-from warren.management.replies import done, missing, put
+from warren.management.replies import bad_request, done, missing, put
 from warren.metadata.commands import ClearPolicy, SetPolicy
 from warren.metadata.definitions import policy_entry
 from warren.metadata.policies import Policy
+from warren.metadata.validation import failed
 from warren.metadata.vhosts import Vhost
 from warren.model.patterns import TOO_SLOW
 
+_NO_KIND = "apply-to 'null' unrecognised; should be 'queues', 'exchanges' or 'all'"
 _Named = tuple[str, Policy]
 
 
@@ -26,8 +28,8 @@ PolicyBody = TypedDict(
     {
         "pattern": str,
         "definition": Table,
-        "priority": NotRequired[int | None],
-        "apply-to": NotRequired[Literal["all", "queues", "exchanges"] | None],
+        "priority": NotRequired[int],
+        "apply-to": NotRequired[Literal["all", "queues", "exchanges"]],
     },
 )
 PolicyShape = TypedDict(
@@ -79,8 +81,8 @@ class PolicyHandlers:
             name=name,
             pattern=fields.get("pattern"),
             definition=fields.get("definition"),
-            priority=fields.get("priority"),
-            apply_to=fields.get("apply-to"),
+            priority=_given(fields, "priority", "priority should be a number, actually was null"),
+            apply_to=_given(fields, "apply-to", _NO_KIND),
             is_operator=self._is_operator,
         )
         await propose_checked(node, command, is_escaped=not self._is_operator)
@@ -104,6 +106,14 @@ class PolicyHandlers:
         if policy is None:
             raise missing()
         return policy
+
+
+def _given(fields: Fields, name: str, refusal: str) -> object:
+    """The field `name`, which may be missing, and then has a default; null is refused, as it is none."""
+    value = fields.get(name)
+    if value is None and name in fields:
+        raise bad_request(failed([refusal]))
+    return value
 
 
 async def _reply(request: web.Request, found: list[_Named]) -> web.StreamResponse:

@@ -34,6 +34,7 @@ class UserBody(TypedDict, total=False):
     tags: str | list[str]
     administrator: bool
     permissions: dict[str, PermissionBody]
+    limits: dict[str, int]
     password: str
     password_hash: str
     hashing_algorithm: str
@@ -80,11 +81,12 @@ def user(request: web.Request, node: Managed) -> web.StreamResponse:
 
 @described(body=UserBody)
 async def put_user(request: web.Request, node: Managed) -> web.StreamResponse:
-    """Create a user, or replace password and tags; in virtual hosts that are named, permissions too."""
+    """Create a user, or replace password and tags; permissions and limits too, as far as they are named."""
     name = request.match_info["user"]
     fields = await read_fields(request, is_checked=False)
     tags = _tags(fields)
     permissions = _permissions(name, fields, node)
+    limits = _limits(name, fields, node)
     if "password" in fields and "password_hash" in fields:
         raise bad_request("both_password_and_password_hash_are_provided")
     is_new = name not in node.metadata.users.by_name
@@ -96,6 +98,7 @@ async def put_user(request: web.Request, node: Managed) -> web.StreamResponse:
             password_hash=hashed.octets,
             hashing_algorithm=hashed.algorithm,
             tags=tags,
+            limits=limits,
         ),
     )
     for command in permissions:
@@ -187,6 +190,17 @@ def _permissions(user: str, fields: Fields, node: Managed) -> list[SetPermission
     if absent is not None:
         raise bad_request(["no_such_vhost", absent])
     return [permissions_command(user, vhost, entry) for vhost, entry in by_vhost.items()]
+
+
+def _limits(user: str, fields: Fields, node: Managed) -> dict[str, object] | None:
+    """The limits of `user` with those that are named; None if none are."""
+    if "limits" not in fields:
+        return None
+    limits = fields.get("limits")
+    if not isinstance(limits, dict):
+        raise bad_request(["not_object", limits])
+    known = node.metadata.users.by_name.get(user)
+    return limits if known is None else {**known.limits, **limits}
 
 
 def _listing(found: list[User]) -> Listing[User]:
