@@ -29,6 +29,8 @@ class StreamSource:
         self._reached: dict[str, Place] = {}
         # Where streams ended when it was last looked: over AMQP looking takes a second while messages come.
         self._seen: dict[str, Place] = {}
+        # What streams hold, while one batch read is planned: each is asked once for it.
+        self._planned: dict[str, Bounds] | None = None
         if options.octets_max and choice.transport == "amqp":
             raise ValueError(
                 "over AMQP nobody knows how large messages of a stream are before they are read: "
@@ -77,6 +79,13 @@ class StreamSource:
 
     def batch(self, wanted: Narrowed) -> list[Part]:
         """The tasks of a read of what is there, as far as it is `wanted`."""
+        self._planned = {}
+        try:
+            return self._batch(wanted)
+        finally:
+            self._planned = None
+
+    def _batch(self, wanted: Narrowed) -> list[Part]:
         starting = self._edge(self._options.starting)
         ending = self._edge(self._options.ending, "endingOffsets")
         start, end = {}, {}
@@ -138,14 +147,14 @@ class StreamSource:
             key = offsets.key(self._vhost, queue)
             match where:
                 case int():
-                    bounds = self._streams.bounds(queue)
+                    bounds = self._bounds(queue)
                     place = self._streams.offset_at(queue, where)
                 case str():
-                    bounds = self._streams.bounds(queue)
+                    bounds = self._bounds(queue)
                     place = bounds.first if where == EARLIEST else bounds.committed
                 case _:
                     place = given[key].next
-                    bounds = self._streams.bounds(queue, place)
+                    bounds = self._bounds(queue, place)
                     if place > bounds.committed:
                         raise ValueError(
                             f"{option!r} names the offset {place} of {key!r}, "
@@ -168,9 +177,18 @@ class StreamSource:
         self._seen = {key: Place(bounds.epoch, bounds.committed) for key, bounds in looked.items()}
         return looked
 
+    def _bounds(self, queue: str, expected: int = 0) -> Bounds:
+        """What `queue` holds, `expected` at least: now, or as it was when the planning of a batch began."""
+        known = self._planned.get(queue) if self._planned is not None else None
+        if known is None or known.committed < expected:
+            known = self._streams.bounds(queue, expected)
+            if self._planned is not None:
+                self._planned[queue] = known
+        return known
+
     def _checked(self, queue: str, start: Place | None, end: Place) -> Range:
         """[start, end) of a stream, or what is left of it; no start is that of a stream new to the query."""
-        bounds = self._streams.bounds(queue, end.next)
+        bounds = self._bounds(queue, end.next)
         _check_goes_on(queue, end, Place(bounds.epoch, bounds.committed))
         first = 0 if start is None else start.next
         if bounds.first > first:

@@ -20,7 +20,7 @@ from pyspark_warren.http import HttpRefused, Management, path
 from pyspark_warren.options import ReadOptions, read_options
 from pyspark_warren.partitions import Part, StreamPart
 from pyspark_warren.stream_source import StreamSource
-from pyspark_warren.streams import DataLoss, Range
+from pyspark_warren.streams import Bounds, DataLoss, Range
 from warren.client.link import BrokerRefused
 from warren.wire.methods import ExchangeDeclare, ExchangeDeclareOk, QueueBind, QueueBindOk
 
@@ -82,6 +82,25 @@ def test_batches_of_several_streams_take_of_each_its_share(warren: Place, super_
     parts = query.parts(query.initial(), end)
     assert len(parts) == 6
     assert len(bodies(parts, options)) == 30
+
+
+def test_a_batch_is_planned_by_one_look_at_each_stream(
+    warren: Place, super_stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    look = ArrowStreams.bounds
+
+    def looking(streams: ArrowStreams, queue: str, expected: int = 0) -> Bounds:
+        looked.append(queue)
+        return look(streams, queue, expected)
+
+    monkeypatch.setattr(ArrowStreams, "bounds", looking)
+    options = read_options(warren.options | {"superStream": super_stream, "transport": "arrow"})
+    query = source(options)
+    assert len(bodies(query.batch(EVERYTHING), options)) == 60
+    assert sorted(looked) == ["visits-0", "visits-1", "visits-2"]
+    query.batch(EVERYTHING)
+    assert len(looked) == 6
 
 
 def test_no_super_stream_of_the_name_is_told(warren: Place) -> None:
