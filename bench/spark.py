@@ -23,10 +23,11 @@ from pyspark.sql import DataFrame, SparkSession
 from brokers import Broker, free_port, has_rabbitmq, rabbitmq, warren
 from pyspark_warren.schema import COLUMNS
 from spark_load import (
+    CONFIRMED_AT_ONCE,
     PARTITIONS,
     PROPERTIES,
+    SENT_AGAIN,
     SIZE,
-    SUPER_STREAM,
     Place,
     fill,
     fill_super_stream,
@@ -194,10 +195,16 @@ class Bench:
             "arrow read, three columns": lambda: self._touch(read(**few)),
             "arrow to parquet": lambda: self._parquet(read()),
             f"arrow read, {PARTITIONS} parts": lambda: self._touch(read(minPartitions=str(PARTITIONS))),
-            f"arrow read, super stream of {PARTITIONS}": lambda: self._touch(self._read_super_stream(place)),
+            f"arrow read, {PARTITIONS} partitions": lambda: self._touch(self._read_super_stream(place, rows)),
         }
         for text, work in works.items():
             yield Line(text=text, rows=rows, work=work, broker=broker)
+        yield Line(
+            text=f"arrow read, {PARTITIONS} partitions, small chunks",
+            rows=self._fewer,
+            work=lambda: self._touch(self._read_super_stream(place, self._fewer, CONFIRMED_AT_ONCE)),
+            broker=broker,
+        )
         yield Line(
             text="arrow read, all different",
             rows=self._fewer,
@@ -257,12 +264,13 @@ class Bench:
         wanted = place.options() | {"transport": transport, "mode": "stream", "minPartitions": "2"} | given
         return self._spark.read.format("warren").options(**wanted).load(queue)
 
-    def _read_super_stream(self, place: Place) -> DataFrame:
-        """A super stream with as many rows, filled when it is read first."""
-        if (place.broker.name, SUPER_STREAM) not in self._filled:
-            fill_super_stream(self._spark, place, count=self._rows)
-            self._filled.add((place.broker.name, SUPER_STREAM))
-        wanted = place.options() | {"transport": "arrow", "mode": "stream", "superStream": SUPER_STREAM}
+    def _read_super_stream(self, place: Place, rows: int, at_once: int = SENT_AGAIN) -> DataFrame:
+        """A super stream with so many rows, filled when it is read first."""
+        name = f"spread-{at_once}"
+        if (place.broker.name, name) not in self._filled:
+            fill_super_stream(self._spark, place, name, count=rows, at_once=at_once)
+            self._filled.add((place.broker.name, name))
+        wanted = place.options() | {"transport": "arrow", "mode": "stream", "superStream": name}
         return self._spark.read.format("warren").options(**wanted).load()
 
     def _fill_queue(self, place: Place, kind: str) -> None:

@@ -40,8 +40,9 @@ PROPERTIES = {
     "mixed": ["concat('id-', id) as message_id", "map('tenant', 'a', 'n', cast(id as string)) as headers"],
 }
 SENT_AGAIN = 20_000
-SUPER_STREAM = "spread"
 PARTITIONS = 4
+# Messages of a super stream that are confirmed before the next come: each partition's share is a chunk.
+CONFIRMED_AT_ONCE = 400
 # Batches of a query that are looked at, unless they take longer than that; the first does not count.
 BATCHES = 20
 QUERY_S_MAX = 40.0
@@ -69,16 +70,16 @@ class Place:
         """The same, read."""
         return read_options(self.options() | {"queue": "any"}).broker
 
-    def declare_super_stream(self) -> None:
+    def declare_super_stream(self, name: str) -> None:
         """An exchange, and the streams that its keys lead to, new and empty, as stream clients make them."""
         with self._link() as link:
             link.call(
                 CHANNEL,
-                ExchangeDeclare(exchange=SUPER_STREAM, type="direct", durable=True),
+                ExchangeDeclare(exchange=name, type="direct", durable=True),
                 ExchangeDeclareOk,
             )
             for number in range(PARTITIONS):
-                stream = f"{SUPER_STREAM}-{number}"
+                stream = f"{name}-{number}"
                 link.call(CHANNEL, QueueDelete(queue=stream), QueueDeleteOk)
                 arguments = {"x-queue-type": "stream"}
                 link.call(
@@ -86,7 +87,7 @@ class Place:
                 )
                 link.call(
                     CHANNEL,
-                    QueueBind(queue=stream, exchange=SUPER_STREAM, routing_key=str(number)),
+                    QueueBind(queue=stream, exchange=name, routing_key=str(number)),
                     QueueBindOk,
                 )
 
@@ -140,27 +141,33 @@ def messages(spark: SparkSession, kind: str, count: int) -> DataFrame:
 def fill(spark: SparkSession, place: Place, queue: str, *, kind: str, count: int) -> None:
     """A stream with `count` such messages, of which some are sent again and again."""
     place.declare(queue, is_stream=True)
-    _send(place, messages(spark, kind, min(count, SENT_AGAIN)), ("", queue), count)
+    _send(place, messages(spark, kind, min(count, SENT_AGAIN)), ("", queue), count=count)
 
 
-def fill_super_stream(spark: SparkSession, place: Place, *, count: int) -> None:
-    """The same over a super stream: each partition gets a share of all that comes."""
-    place.declare_super_stream()
+def fill_super_stream(
+    spark: SparkSession, place: Place, name: str, *, count: int, at_once: int = SENT_AGAIN
+) -> None:
+    """The same over a super stream: each partition gets a share of `at_once` messages, then of the next."""
+    place.declare_super_stream(name)
     rows = messages(spark, "equal", min(count, SENT_AGAIN))
     keyed = rows.selectExpr("*", f"cast(pmod(hash(body), {PARTITIONS}) as string) as routing_key")
-    _send(place, keyed, (SUPER_STREAM, None), count)
+    _send(place, keyed, (name, None), count=count, at_once=at_once)
 
 
-def _send(place: Place, rows: DataFrame, address: tuple[str, str | None], count: int) -> None:
+def _send(
+    place: Place, rows: DataFrame, address: tuple[str, str | None], *, count: int, at_once: int = SENT_AGAIN
+) -> None:
+    """Publish `count` messages; where `at_once` is small, wait for the confirms of so many each time."""
     with Publisher(place.parsed) as publisher:
         encoder = _encoder(publisher)
         frames = [
             frame for batch in rows.toArrow().to_batches() for frame in encoder.encode(batch, address, None)
         ]
-        left = count
-        while left:
-            publisher.publish(frames[:left])
-            left -= min(left, len(frames))
+        for sent in range(0, count, at_once):
+            at = sent % len(frames)
+            publisher.publish(frames[at : at + min(at_once, count - sent)])
+            if at_once < SENT_AGAIN:
+                publisher.finish()
         publisher.finish()
 
 
