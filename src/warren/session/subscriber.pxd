@@ -32,6 +32,8 @@ cdef class Subscriber(Counters):
     cpdef settle_all(self, list deliveries, int how)
     @cython.locals(consumer=Subscription, queue=LocalQueue)
     cpdef resume(self)
+    @cython.locals(consumer=Subscription, delivery=Delivery, queue=Queue, latest=Queue)
+    cpdef leave(self, dict queues)
     @cython.locals(was_limited=bint, consumer=Subscription)
     cdef _settle_one(self, Delivery delivery, int how)
     cdef void _count_acknowledged(self, Py_ssize_t count) noexcept

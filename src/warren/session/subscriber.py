@@ -258,9 +258,14 @@ class Subscriber(Counters):
             queues[consumer.queue] = None
         deliveries = self.unacked.take_to(0)
         self._host.work += len(deliveries)
+        latest: Queue | None = None
         for delivery in deliveries:
-            delivery.queue.requeue(delivery)
-            queues[delivery.queue] = None  # type: ignore[index]
+            queue: Queue = delivery.queue
+            queue.requeue(delivery)
+            if queue is not latest:
+                # A million may be of one queue.
+                queues[queue] = None  # type: ignore[index]
+                latest = queue
         self._got_count = 0
 
     @property
