@@ -100,6 +100,17 @@ def test_names_that_clients_made_up_may_be_too_long() -> None:
         redriving(place).way(believed(sent("x", headers=headers)), 1)
 
 
+def test_a_client_cannot_say_where_a_redrive_sends_its_message() -> None:
+    place = Place()
+    place.queue("orders")
+    told = sent("x", headers=dead().headers())
+    with pytest.raises(Stays, match=NO_ORIGIN):
+        redriving(place).way(told, 1)
+    with pytest.raises(Stays, match=NO_ORIGIN):
+        redriving(place, is_routed=True).way(told, 1)
+    assert redriving(place, queue="orders").way(told, 1).message.headers()["x-death"]
+
+
 def test_it_is_edited_on_its_way() -> None:
     place = Place()
     place.queue("orders")
