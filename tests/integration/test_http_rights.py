@@ -109,6 +109,7 @@ TABLE = """
 /health/checks/protocol-listener/*                      GET             user
 /health/checks/virtual-hosts                            GET             user
 /health/checks/losses                                   GET             monitor
+/health/checks/quarantine                               GET             monitor
 /health/checks/node-is-mirror-sync-critical             GET             user
 /health/checks/node-is-quorum-critical                  GET             user
 /health/checks/is-in-service                            GET             user

@@ -4,19 +4,15 @@ import json
 import os
 import re
 import shutil
-import ssl
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pika
 import pika.exceptions
 import pytest
-import trustme
 from click.testing import CliRunner, Result
 from tests.integration.process import Broker, broker
 from tests.integration.streaming import Raw
@@ -57,6 +53,8 @@ IN_STREAM = (STREAM, ("exchanges", "publish", "", "$", "hello"))
 PARTITIONS = (b"whole-eu", b"whole-us", b"whole-apac")
 SUPER = ("streams", "add-super", "$", "--partitions", "2")
 CASES = (
+    Case("health quarantine", (), "nothing is kept that nobody knows of"),
+    Case("quarantine acknowledge", (), "quarantine: acknowledged"),
     Case("health answering", (), "the HTTP API answers"),
     Case("streams list", ("name", "committed"), "$", (STREAM,)),
     Case("streams show", ("$",), "epoch", (STREAM,)),
@@ -485,39 +483,6 @@ def test_definitions_are_in_a_file_that_its_owner_can_read(operator: Operator, t
     assert "imported" in operator.gets("import_definitions", str(file))
     assert operator.asks("definitions", "import", str(tmp_path / "none")).exit_code == 2
     assert operator.asks("definitions", "export", str(tmp_path / "none" / "x")).exit_code == 2
-
-
-def test_the_certificate_of_the_broker_is_checked(tmp_path: Path) -> None:
-    authority = trustme.CA()
-    certificate = authority.issue_cert("127.0.0.1")
-    certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.pem")
-    with HTTPServer(("127.0.0.1", 0), Proxied) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        uri = f"https://127.0.0.1:{server.server_port}"
-        refused = Operator().asks("whoami", "--uri", uri)
-        trusted = Operator().asks("whoami", "--uri", uri, "--cacert", str(tmp_path / "ca.pem"))
-        unchecked = Operator().asks("whoami", "--uri", uri, "--insecure")
-        server.shutdown()
-    assert refused.exit_code == 3
-    assert "--cacert" in refused.stderr
-    assert "behind" in trusted.output
-    assert "behind" in unchecked.output
-
-
-class Proxied(BaseHTTPRequestHandler):
-    """What stands before a broker and speaks TLS."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b'{"name": "behind"}')
-
-    def log_message(self, *arguments: object) -> None:
-        pass
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

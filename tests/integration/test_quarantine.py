@@ -135,6 +135,41 @@ def test_what_is_kept_goes_by_an_operators_word(tmp_path: Path) -> None:
     assert not any(path.is_file() for path in (data / "quarantine").rglob("*"))
 
 
+def test_what_is_kept_makes_a_check_fail_until_an_operator_knows_of_it(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with started(data) as one:
+        filled(one)
+        assert client(one).ask("GET /health/checks/quarantine").status == 200
+        killed(one)
+    shutil.copytree(data / "metadata", tmp_path / "copy")
+    cut_before(data / "metadata" / "metadata", b'"PutVhost",{"name":"v"')
+    with started(data, WARREN_METADATA_SKIP_DAMAGE="true") as one:
+        api = client(one)
+        refused = api.ask("GET /health/checks/quarantine")
+        assert refused.status == 503
+        (item,) = [item for item in api.get("/warren/quarantine") if item["kind"] == "vhost"]
+        # A copy of the metadata is there by an operator's word, and no news.
+        assert refused.value["quarantine"] == [item]
+        assert api.get("/nodes")[0]["quarantined_unacknowledged"] == 1
+        assert api.get("/healthchecks/node")["status"] == "ok"
+        assert api.ask("POST /warren/quarantine/acknowledge").value == {"acknowledged": 1}
+        assert api.ask("POST /warren/quarantine/acknowledge").value == {"acknowledged": 0}
+        assert api.ask("GET /health/checks/quarantine").status == 200
+        killed(one)
+    # That is remembered, and forgotten with what it was about.
+    with started(data) as one:
+        assert client(one).ask("GET /health/checks/quarantine").status == 200
+        assert all(item["acknowledged"] for item in client(one).get("/warren/quarantine"))
+        killed(one)
+    shutil.copytree(data / "metadata", tmp_path / "without")
+    for metadata, status in (("copy", 200), ("without", 503)):
+        shutil.rmtree(data / "metadata")
+        shutil.copytree(tmp_path / metadata, data / "metadata")
+        with started(data) as one:
+            assert client(one).ask("GET /health/checks/quarantine").status == status
+            killed(one)
+
+
 def test_nothing_is_kept_of_what_commands_have_deleted(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with started(data) as one:

@@ -19,13 +19,17 @@ class QuarantinedItem:
     path: str
     messages: int
     octets: int
+    # Whether an operator knows of it.
+    acknowledged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineView:
-    """What is kept, and removing it."""
+    """What is kept, that an operator knows of it, and removing it."""
 
     items: Callable[[], list[QuarantinedItem]]
+    # All of it is known to a user from now on; answers of how many nobody had known.
+    acknowledge: Callable[[str], int]
     # Removes what an id names in the name of a user; answers False if it names nothing.
     remove: Callable[[str, str], Awaitable[bool]]
 
@@ -33,3 +37,8 @@ class QuarantineView:
 def totals_of(items: list[QuarantinedItem]) -> tuple[int, int, int]:
     """How many there are, and the messages and octets of all of them."""
     return len(items), sum(item.messages for item in items), sum(item.octets for item in items)
+
+
+def unacknowledged(items: list[QuarantinedItem]) -> list[QuarantinedItem]:
+    """Those that no operator knows of."""
+    return [item for item in items if not item.acknowledged]

@@ -314,6 +314,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/health/checks/protocol-listener/{protocol}", _get(health.protocol_listener), Right.USER),
     Route("/health/checks/virtual-hosts", _get(health.virtual_hosts), Right.USER),
     Route("/health/checks/losses", _get(health.losses), Right.MONITOR),
+    Route("/health/checks/quarantine", _get(health.quarantine), Right.MONITOR),
     Route("/health/checks/node-is-mirror-sync-critical", _get(health.critical), Right.USER),
     Route("/health/checks/node-is-quorum-critical", _get(health.critical), Right.USER),
     # Those that RabbitMQ has since 4.0 and 4.1.
@@ -335,6 +336,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/warren/limits", _get(controls.limits), Right.MONITOR),
     Route("/warren/limits/{resource}", {"PUT": controls.put_limit}, Right.ADMINISTRATOR),
     Route("/warren/quarantine", _get(quarantine.quarantine), Right.MONITOR),
+    Route("/warren/quarantine/acknowledge", {"POST": quarantine.acknowledge}, Right.ADMINISTRATOR),
     Route("/warren/quarantine/{item}", {"DELETE": quarantine.remove}, Right.ADMINISTRATOR),
     Route("/warren/log", _get(controls.log), Right.MONITOR),
     Route("/warren/losses", _get(lost.losses), Right.MONITOR),

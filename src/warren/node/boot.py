@@ -22,7 +22,6 @@ from warren.management.figures import Figures
 from warren.management.jobs.jobs import Jobs
 from warren.management.managed import ListenerView, Managed
 from warren.management.orders import QueueOrder
-from warren.management.quarantined import QuarantineView
 from warren.management.samples import Sampler
 from warren.management.sessions import Sessions
 from warren.node import listening, settings
@@ -164,7 +163,7 @@ class Node:
             losses=self.broker.tree.losses,
             acknowledge_losses=self.broker.tree.acknowledge_losses,
             start_vhost=self.broker.tree.start,
-            quarantine=QuarantineView(items=self.broker.quarantined, remove=self.broker.remove_quarantined),
+            quarantine=self.broker.quarantine_view(),
             certificates=self._certificates,
             sessions=Sessions(random_octets, self._clock.now),
             controls=NodeControls(config, self._monitors, log),

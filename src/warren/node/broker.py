@@ -11,7 +11,7 @@ from pathlib import Path
 from warren.access.authenticate import Source
 from warren.access.passwords import SALT_SIZE, hash_password
 from warren.limits import JOURNAL_DOUBTED_AHEAD, PASSWORD_THREADS, PASSWORDS_WAITING_MAX
-from warren.management.quarantined import QuarantinedItem
+from warren.management.quarantined import QuarantinedItem, QuarantineView
 from warren.management.staging.staging import Staging
 from warren.metadata.commands import (
     INTERNAL_USER,
@@ -242,9 +242,23 @@ class Broker:
             proposal = journaling.journal.propose(DoubtNumbers(until=number + JOURNAL_DOUBTED_AHEAD))
             self._doubting = asyncio.ensure_future(proposal)
 
+    def quarantine_view(self) -> QuarantineView:
+        """What is kept, as the HTTP API looks at it."""
+        return QuarantineView(
+            items=self.quarantined,
+            acknowledge=self.acknowledge_quarantined,
+            remove=self.remove_quarantined,
+        )
+
     def quarantined(self) -> list[QuarantinedItem]:
         """What is on the disk and the metadata do not name."""
         return [] if self._journaling is None else self._journaling.quarantine.items()
+
+    def acknowledge_quarantined(self, user: str) -> int:
+        """`user` knows of all of it; answers of how many nobody did before."""
+        count = 0 if self._journaling is None else self._journaling.quarantine.acknowledge()
+        logger.info("quarantine: %d acknowledged by user '%s'", count, user)
+        return count
 
     async def remove_quarantined(self, id: str, user: str) -> bool:
         """Remove what `id` names of it for good; False if it names nothing. AmqpError, OSError: it stays."""

@@ -3,6 +3,7 @@
 <data>/quarantine/vhosts/<digits>/             a whole virtual host, as it was in vhosts/
                   streams/<digits>/            files of streams, of the virtual host that has these digits
                   metadata/<a time>/           metadata as they were found, when an operator went on without
+                  acknowledged                 what of it an operator knows of
 
 Messages of a queue stand among those of others, and stay where they are: their store counts them as needed.
 
@@ -17,12 +18,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from warren.management.quarantined import QuarantinedItem
 from warren.metadata.machine import Metadata
+from warren.node.acknowledgement import Acknowledgements
 from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, digits_of, name_in, set_aside
 from warren.runtime.folder import make_folder
 from warren.runtime.reading_disk import ReadingDisk
@@ -66,6 +68,7 @@ class Quarantine:
         self._data = data
         self._folder = data / _FOLDER
         self._metadata = metadata
+        self._known = Acknowledgements(self._folder)
         # By id: what lies in the folder, and what lies in stores.
         self._moved: dict[str, tuple[QuarantinedItem, list[Path]]] = {}
         self._pinned: dict[str, _Pinned] = {}
@@ -76,7 +79,15 @@ class Quarantine:
         """All that is kept."""
         # Copies: a virtual host that is started again changes both, in another thread.
         moved = [item for item, _ in list(self._moved.values())]
-        return moved + [pinned.item() for pinned in list(self._pinned.values())]
+        found = moved + [pinned.item() for pinned in list(self._pinned.values())]
+        # Metadata are here because an operator has said that it goes on without them.
+        return [
+            replace(item, acknowledged=item.kind == _METADATA or self._known.has(item.id)) for item in found
+        ]
+
+    def acknowledge(self) -> int:
+        """An operator knows of all that is kept; answers of how many nobody did before."""
+        return self._known.add(item.id for item in self.items() if not item.acknowledged)
 
     def begin(self) -> None:
         """Know what was moved here at a start before."""
@@ -98,7 +109,7 @@ class Quarantine:
             if kept.exists() and not (vhosts / digits).exists():
                 make_folder(vhosts)
                 os.rename(kept, vhosts / digits)
-                self._moved.pop(f"vhost-{digits}", None)
+                self._went(f"vhost-{digits}")
                 logger.warning("vhost '%s' is in the metadata again: it is back from %s", name, kept)
         for path in _folders(vhosts):
             if path.name in known:
@@ -137,7 +148,7 @@ class Quarantine:
             if number in numbers and number not in present:
                 for file in files:
                     os.rename(file, folder / file.name)
-                self._moved.pop(f"stream-{kept.name}-{number}", None)
+                self._went(f"stream-{kept.name}-{number}")
                 logger.warning("vhost '%s': stream %d is in the metadata again, and back", name, number)
         unknown = {
             number: files
@@ -189,6 +200,8 @@ class Quarantine:
     def take_pinned(self, id: str) -> tuple[str, int, dict[int, Found]] | None:
         """Vhost, number and messages of what `id` names, if it is a queue's: nobody keeps them any more."""
         pinned = self._pinned.pop(id, None)
+        if pinned is not None:
+            self._known.forget(id)
         return None if pinned is None else (pinned.vhost, pinned.number, pinned.levels)
 
     def number_of(self, id: str) -> int:
@@ -207,10 +220,15 @@ class Quarantine:
 
     def remove(self, id: str) -> Callable[[], None] | None:
         """What removes the files of `id`, in a thread; None if it names none."""
-        found = self._moved.pop(id, None)
+        found = self._went(id)
         if found is None:
             return None
         return lambda: _remove(found[1])
+
+    def _went(self, id: str) -> tuple[QuarantinedItem, list[Path]] | None:
+        """Have `id` name nothing any more; what it named, if anything."""
+        self._known.forget(id)
+        return self._moved.pop(id, None)
 
     def _note(self, item: QuarantinedItem, paths: list[Path]) -> QuarantinedItem:
         self._moved[item.id] = (item, paths)

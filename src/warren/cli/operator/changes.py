@@ -165,6 +165,12 @@ _CHECKS = (
         "Whether every loss of messages is acknowledged.",
         "no messages were lost that nobody knows of",
     ),
+    _check(
+        "quarantine",
+        "/health/checks/quarantine",
+        "Whether everything that the metadata do not name is acknowledged.",
+        "nothing is kept that nobody knows of",
+    ),
     Change(
         group="health",
         name="acknowledge-losses",

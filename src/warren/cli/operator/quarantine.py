@@ -1,7 +1,7 @@
 """What a start has found on the disk and the metadata do not name."""
 
 from warren.cli.operator.api import filled
-from warren.cli.operator.command import Command, Listing, Task
+from warren.cli.operator.command import Change, Command, Listing, Task
 from warren.cli.operator.session import Arguments, Session
 from warren.cli.operator.taking import named
 
@@ -17,7 +17,15 @@ QUARANTINE: tuple[Command, ...] = (
         name="list",
         text="What is kept, how much it is, and where.",
         path="/warren/quarantine",
-        columns=("id", "kind", "vhost", "messages", "octets", "path"),
+        columns=("id", "kind", "vhost", "messages", "octets", "acknowledged", "path"),
+    ),
+    Change(
+        group="quarantine",
+        name="acknowledge",
+        text="Know of all of it: the check is good again until there is more.",
+        method="POST",
+        path="/warren/quarantine/acknowledge",
+        says="quarantine: acknowledged",
     ),
     Task(
         group="quarantine",

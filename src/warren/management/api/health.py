@@ -9,6 +9,7 @@ from aiohttp import web
 from warren.management.describing import described
 from warren.management.managed import Managed
 from warren.management.proposing import vhost_of
+from warren.management.quarantined import unacknowledged
 from warren.management.replies import failed, missing, refused, reply
 from warren.management.views.overview import RESOURCES, alarms_of
 
@@ -53,6 +54,7 @@ class FailedShape(TypedDict, total=False):
     protocols: list[str]
     expired: list[dict[str, str]]
     losses: list[dict[str, str | int | list[str] | None]]
+    quarantine: list[dict[str, str | int]]
 
 
 class NodeHealthShape(TypedDict):
@@ -117,6 +119,16 @@ def losses(request: web.Request, node: Managed) -> web.Response:
     lost = [asdict(loss) for loss in node.losses() if not loss.acknowledged]
     if lost:
         return failed("Messages were lost, and nobody has acknowledged it", losses=lost)
+    return reply({"status": "ok"})
+
+
+@_described
+def quarantine(request: web.Request, node: Managed) -> web.Response:
+    """Whether everything that is kept and the metadata do not name is acknowledged."""
+    kept = [asdict(item) for item in unacknowledged(node.quarantine.items())]
+    if kept:
+        text = "The metadata do not name what is on the disk, and nobody has acknowledged it"
+        return failed(text, quarantine=kept)
     return reply({"status": "ok"})
 
 

@@ -1,4 +1,4 @@
-"""What a start has found on the disk and the metadata do not name: seen, and removed by an operator."""
+"""What a start has found on the disk and the metadata do not name: seen, known and removed by an operator."""
 
 from typing import TypedDict
 
@@ -21,12 +21,25 @@ class QuarantinedShape(TypedDict):
     path: str
     messages: int
     octets: int
+    acknowledged: bool
+
+
+class KnownShape(TypedDict):
+    """How many of them nobody had acknowledged before."""
+
+    acknowledged: int
 
 
 @described(gives=list[QuarantinedShape])
 def quarantine(request: web.Request, node: Managed) -> web.Response:
     """All that is kept, virtual hosts first."""
     return reply([_shown(item) for item in node.quarantine.items()])
+
+
+@described(query=OneQuery, gives=KnownShape)
+def acknowledge(request: web.Request, node: Managed) -> web.Response:
+    """Know of all that is kept: the health check is good again until there is more."""
+    return reply({"acknowledged": node.quarantine.acknowledge(user_of(request).name)})
 
 
 @described(query=OneQuery, answers={204: None})
@@ -46,4 +59,5 @@ def _shown(item: QuarantinedItem) -> QuarantinedShape:
         path=item.path,
         messages=item.messages,
         octets=item.octets,
+        acknowledged=item.acknowledged,
     )

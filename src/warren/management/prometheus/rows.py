@@ -14,7 +14,7 @@ from warren.management.figures import FIGURES, descriptors_max
 from warren.management.managed import Managed
 from warren.management.prometheus.exposition import labels
 from warren.management.prometheus.objects import Wanted
-from warren.management.quarantined import totals_of
+from warren.management.quarantined import totals_of, unacknowledged
 from warren.management.samples import VHOST_COLUMNS
 from warren.management.views.connections import stream_connections
 from warren.management.views.consumers import subscribing_on
@@ -257,7 +257,8 @@ def ended_leases(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
 
 def quarantined(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:
     """What is kept that the metadata do not name."""
-    yield "", totals_of(scrape.node.quarantine.items())
+    items = scrape.node.quarantine.items()
+    yield "", (*totals_of(items), len(unacknowledged(items)))
 
 
 def staged(scrape: Scrape, wanted: Wanted) -> Iterator[Row]:

@@ -427,6 +427,7 @@ UNPREFIXED = (
             Family("warren_quarantined_items", GAUGE, "Things on the disk that the metadata do not name"),
             Family("warren_quarantined_messages", GAUGE, "Messages in these"),
             Family("warren_quarantined_octets", GAUGE, "Octets of these"),
+            Family("warren_quarantined_unacknowledged", GAUGE, "Those of them that no operator knows of"),
         ),
         rows.quarantined,
     ),

@@ -11,7 +11,7 @@ from warren.management.describing import Table, shape
 from warren.management.figures import FIGURES, descriptors_max
 from warren.management.listing import Facts
 from warren.management.managed import Managed
-from warren.management.quarantined import totals_of
+from warren.management.quarantined import totals_of, unacknowledged
 from warren.management.samples import CHURN
 from warren.management.views.overview import contexts, exchange_types
 from warren.management.views.stats import Asked, counted, with_rates
@@ -87,6 +87,7 @@ class _Fields(TypedDict):
     quarantined_items: int
     quarantined_messages: int
     quarantined_octets: int
+    quarantined_unacknowledged: int
     ra_open_file_metrics: dict[str, int]
     rates_mode: str
     run_queue: int
@@ -161,9 +162,11 @@ def node_facts(node: Managed, asked: Asked) -> Facts:
         "losses": [asdict(loss) for loss in node.losses() if not loss.acknowledged],
         "metrics_gc_queue_length": dict.fromkeys(_GARBAGE_QUEUES, 0),
     }
-    items, messages, octets = totals_of(node.quarantine.items())
+    kept = node.quarantine.items()
+    items, messages, octets = totals_of(kept)
     facts |= {
-        "quarantined_items": items, "quarantined_messages": messages, "quarantined_octets": octets
+        "quarantined_items": items, "quarantined_messages": messages, "quarantined_octets": octets,
+        "quarantined_unacknowledged": len(unacknowledged(kept)),
     }  # fmt: skip
     for resource, (limit, alarm) in _LIMITS.items():
         level = node.alarms.level(resource)

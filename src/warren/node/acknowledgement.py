@@ -1,0 +1,66 @@
+"""What of the quarantine an operator knows of: a file beside it that names each.
+
+<data>/quarantine/acknowledged   a JSON list of ids
+"""
+
+import json
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from warren.runtime.folder import make_folder
+
+logger = logging.getLogger("warren.quarantine")
+
+_NAME = "acknowledged"
+
+
+class Acknowledgements:
+    """Those of one quarantine."""
+
+    def __init__(self, folder: Path) -> None:
+        """Those that stand in `folder`, which may not be there yet."""
+        self._path = folder / _NAME
+        self._ids: frozenset[str] = frozenset()
+        try:
+            self._ids = frozenset(map(str, json.loads(self._path.read_text("utf-8"))))
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, TypeError) as error:
+            # Everything is told once more.
+            logger.error("what is known of the quarantine cannot be read: %s: %s", self._path, error)
+
+    def has(self, id: str) -> bool:
+        """Whether an operator knows of `id`."""
+        return id in self._ids
+
+    def add(self, ids: Iterable[str]) -> int:
+        """An operator knows of these; answers of how many nobody did before."""
+        new = frozenset(ids) - self._ids
+        if new:
+            self._write(self._ids | new)
+        return len(new)
+
+    def forget(self, id: str) -> None:
+        """What `id` names is not in the quarantine any more: if it ever is again, that is news."""
+        if id in self._ids:
+            self._write(self._ids - {id})
+
+    def _write(self, ids: frozenset[str]) -> None:
+        """Have the file say what is known, whole or not at all."""
+        self._ids = ids
+        new = self._path.with_name(_NAME + ".new")
+        try:
+            make_folder(self._path.parent)
+            with open(new, "w", encoding="utf-8", opener=_private) as file:
+                json.dump(sorted(ids), file)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+        except OSError as error:
+            logger.error("what is known of the quarantine cannot be written: %s: %s", self._path, error)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
