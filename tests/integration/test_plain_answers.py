@@ -53,6 +53,15 @@ def operator(node: Broker, monkeypatch: pytest.MonkeyPatch) -> Operator:
             1,
             "refused: there is no virtual host 'nosuch'",
         ),
+        (
+            ("parameters", "clear", "federation-upstream", "nosuch"),
+            1,
+            "not found: 'federation-upstream', 'nosuch' in vhost '/'; 'warren parameters list'",
+        ),
+        (("bindings", "delete", "amq.topic", "nosuch"), 1, "not found: 'amq.topic', 'nosuch' in vhost '/'"),
+        (("feature-flags", "enable", "nosuch"), 1, "refused: this broker has no such feature flag"),
+        (("health", "port", "1"), 6, "nothing listens on port 1"),
+        (("health", "protocol", "nosuch"), 6, "nothing listens for nosuch"),
         (("permissions", "set", "guest", "(", ".*", ".*"), 1, "refused: '(' is no regular expression: "),
         (
             ("perf", "throughput", "--uri", "amqp://127.0.0.1:{amqp}/"),

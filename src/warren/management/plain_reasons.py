@@ -51,6 +51,7 @@ _WORDS = {
     "rejected Unable to publish message. Check queue limits.": (
         "not published: a queue refused the message, as it is full or cannot write it"
     ),
+    "unsupported": "this broker has no such feature flag",
     "vhost_not_found": "there is no such virtual host",
 }
 

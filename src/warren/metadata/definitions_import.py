@@ -1,5 +1,6 @@
 """RabbitMQ's definitions document, read: the commands that make what it says exist."""
 
+import json
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
@@ -132,7 +133,10 @@ class _Fields:
 
     def wrong(self, key: str, value: Json) -> DefinitionsError:
         name = self._entry.get("name", "")
-        return DefinitionsError(f"{self._section} {name!r}: {key} cannot be {value!r}")
+        if value is None:
+            return DefinitionsError(f"{self._section} {name!r}: {key} is missing")
+        shown = repr(value) if isinstance(value, str) else json.dumps(value)
+        return DefinitionsError(f"{self._section} {name!r}: {key} cannot be {shown}")
 
 
 def table_value(value: Json) -> Value:

@@ -38,7 +38,7 @@ class Auditing:
             asked = type(command).__name__
             refusal: dict[str, object] = {"event": asked, "user": meta.user, "result": "refused"}
             text = "user '%s': %s refused: %s"
-            logger.log(level, text, meta.user, asked, reply.text, extra={"fields": refusal})
+            logger.log(level, text, meta.user, asked, plain(reply.text), extra={"fields": refusal})
         for key, facts in self._changes.told(command, reply, events):
             if is_heard:
                 self._announcer.announce(key, meta.user, facts)

@@ -142,6 +142,8 @@ def test_passwords_in_the_clear_are_hashed_and_old_documents_read() -> None:
         ({"queues": {}}, "queues is not a list"),
         ({"queues": ["q"]}, "an entry of queues is not an object"),
         ({"queues": [{"name": "q", "vhost": 5}]}, "queues 'q': vhost cannot be 5"),
+        ({"queues": [{"name": "q"}]}, "queues 'q': vhost is missing"),
+        ({"queues": [{"name": "q", "vhost": True}]}, "queues 'q': vhost cannot be true"),
         ({"queues": [{"name": "q", "vhost": "v", "durable": "yes"}]}, "queues 'q': durable cannot be 'yes'"),
         (
             {"queues": [{"name": "q", "vhost": "v", "arguments": {"a": None}}]},

@@ -39,6 +39,19 @@ def test_changes_are_logged_with_who_made_them(caplog: pytest.LogCaptureFixture,
     assert MARKER not in "".join(found)
 
 
+def test_why_something_was_refused_is_logged_without_terms_of_erlang(
+    caplog: pytest.LogCaptureFixture, metadata: Metadata
+) -> None:
+    wrong = commands.SetPolicy(
+        vhost="/", name="p", pattern="^a", apply_to="all", priority=0, definition={"max-lenght": 1}
+    )
+    caplog.set_level(logging.INFO, "warren.audit")
+    found = lines(caplog, metadata, commands.PutVhost(name="/"), wrong)
+    assert found[-1] == (
+        "INFO user 'alice': SetPolicy refused: no such policy setting: max-lenght (did you mean max-length?)"
+    )
+
+
 def test_queues_are_logged_at_debug_level_only(caplog: pytest.LogCaptureFixture, metadata: Metadata) -> None:
     queue = commands.DeclareQueue(vhost="/", name="q")
     caplog.set_level(logging.INFO, "warren.audit")

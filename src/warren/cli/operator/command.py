@@ -204,8 +204,11 @@ def _absent(command: Command, failure: Absent, given: Arguments) -> str:
     """What was not found; of what was given only a name, since other things may be secret."""
     if failure.is_named:
         return f"not found: {failure.message}"
-    named = [item.name for item in command.takes if isinstance(item, click.Argument)][:1]
-    what = "".join(f" {given[name]!r}" for name in named if name) or f" {command.name}"
+    arguments = [item.name for item in command.takes if isinstance(item, click.Argument)]
+    # What stands in a path is the name of something.
+    path = getattr(command, "path", "")
+    named = [name for name in arguments if name and f"{{{name}}}" in path] or arguments[:1]
+    what = " " + ", ".join(repr(given[name]) for name in named if name) if named else f" {command.name}"
     where = f" in vhost {given['vhost']!r}" if given.get("vhost") and "vhost" not in named else ""
     reason = "" if failure.message in _NO_REASON else f" ({failure.message})"
     hint = f"; 'warren {command.group} list' shows what there is" if command.group else ""

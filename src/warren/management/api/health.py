@@ -13,6 +13,7 @@ from warren.management.quarantined import unacknowledged
 from warren.management.replies import failed, missing, refused, reply
 from warren.management.views.overview import RESOURCES, alarms_of
 
+_NO_LISTENER = "No active listener"
 # Other ways to write the names of protocols.
 _PROTOCOLS = {
     "amqp091": "amqp",
@@ -89,7 +90,7 @@ def port_listener(request: web.Request, node: Managed) -> web.Response:
     ports = sorted({listener.port for listener in node.listeners})
     if port in ports:
         return reply({"status": "ok", "port": port})
-    return failed("No active listener", missing=port, ports=ports)
+    return failed(_NO_LISTENER, missing=port, ports=ports, message=f"nothing listens on port {port}")
 
 
 @_described
@@ -101,7 +102,7 @@ def protocol_listener(request: web.Request, node: Managed) -> web.Response:
     protocols = list(dict.fromkeys(listener.protocol for listener in node.listeners))
     if all(protocol in protocols for protocol in wanted):
         return reply({"status": "ok", "protocol": ",".join(wanted)})
-    return failed("No active listener", missing=asked, protocols=protocols)
+    return failed(_NO_LISTENER, missing=asked, protocols=protocols, message=f"nothing listens for {asked}")
 
 
 @_described
