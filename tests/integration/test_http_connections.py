@@ -256,3 +256,25 @@ def test_nobody_is_told_the_versions_of_what_answers(node: Broker, line: bytes) 
     assert b"\r\nserver: warren" in head
     assert b"aiohttp" not in head
     assert b"python" not in head
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        b"PUT /api/queues/%2F/q HTTP/1.1\r\nhost: x\r\n" + GUEST + b"content-length: 100\r\n\r\n{",
+        b"PUT /api/queues/%2F/q HTTP/1.1\r\nhost: x\r\n" + GUEST + b"transfer-encoding: chunked\r\n\r\n1;a=",
+        b"POST /api/warren/staged/%2F/amq.direct?query=q&batch=0&partition=0 HTTP/1.1\r\nhost: x\r\n"
+        + GUEST
+        + b"content-type: application/vnd.apache.arrow.stream\r\ncontent-length: 100\r\n\r\nARROW",
+    ],
+)
+def test_a_client_that_leaves_in_the_middle_of_a_body_puts_nothing_into_the_log(half: bytes) -> None:
+    with broker() as node:
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", node.ports["http"])) as client:
+                client.sendall(half)
+                # So that it is being read when the client goes.
+                assert Client(node).status("GET /overview") == 200
+        assert Client(node).status("GET /overview") == 200
+        assert node.stop() == 0
+        assert not [line for line in node.lines if "exception" in line or "Traceback" in line]

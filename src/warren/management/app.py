@@ -210,6 +210,11 @@ def _share(request: web.Request, response: web.StreamResponse, origin: str) -> N
     response.headers["access-control-allow-methods"] = response.headers.get("allow", "")
 
 
+def _is_left(request: web.Request) -> bool:
+    """Whether the client has gone."""
+    return request.transport is None or request.transport.is_closing()
+
+
 @web.middleware
 async def _errors(request: web.Request, handler: Responder) -> web.StreamResponse:
     """RabbitMQ's body for what aiohttp refuses by itself; nothing of an exception goes to the client."""
@@ -231,6 +236,9 @@ async def _answer(request: web.Request, handler: Responder) -> web.StreamRespons
         return web.Response(status=405, headers={"allow": ", ".join(sorted(error.allowed_methods))})
     except web.HTTPException:
         raise
-    except Exception:
+    except Exception as error:
+        if isinstance(error, ConnectionError) and _is_left(request):
+            # Nobody is there any more to be answered, and whoever leaves in the middle does no harm.
+            raise
         logger.exception("unexpected exception in %s %s", request.method, request.path)
         return refused(500, "Internal Server Error", "see the log of the broker")

@@ -158,7 +158,9 @@ class HttpProtocol(RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """What is no request, or was answered with an exception: what is said, here and in the log."""
-        if status >= _INTERNAL:
+        if isinstance(exc, ConnectionError) and self._link is None:
+            logger.debug("%s left in the middle of a request", request.remote)
+        elif status >= _INTERNAL:
             logger.error("unexpected exception in a request of %s", request.remote, exc_info=exc)
         else:
             logger.info("no request of HTTP from %s: %s", request.remote, type(exc).__name__)
