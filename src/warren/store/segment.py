@@ -139,14 +139,16 @@ def encode_head(number: int, salt: bytes) -> bytes:
     return head + checksum.to_bytes(4, "big")
 
 
-def was_begun(head: bytes, number: int) -> bool:
-    """Whether segment `number` was written to, of which the first octets are `head`.
+def was_begun(octets: bytes, number: int) -> bool:
+    """Whether segment `number` was written to, of which `octets` are all there is.
 
-    A file that was only made is zero; one that was only given another name has its old head.
+    A file that was only made is zero, or has a part of a head where its first write was torn, with nothing
+    behind it; one that was only given another name has its old head.
     """
-    if not any(head[:HEAD_SIZE]) or len(head) < HEAD_SIZE:
+    head = octets[:HEAD_SIZE]
+    if not any(head) or not octets[HEAD_SIZE:].strip(b"\0"):
         return False
-    is_intact = checksum_of(head[:_CHECKSUM_AT]) == int.from_bytes(head[_CHECKSUM_AT:HEAD_SIZE], "big")
+    is_intact = checksum_of(head[:_CHECKSUM_AT]) == int.from_bytes(head[_CHECKSUM_AT:], "big")
     return not is_intact or int.from_bytes(head[8:12], "big") == number
 
 

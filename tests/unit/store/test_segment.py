@@ -6,8 +6,10 @@ import pytest
 from tests.sim.disk import SimulatedDisk
 from tests.unit.store.test_recovery import FIRST, bodies, opened, published
 
+from warren.limits import SEGMENT_SIZE
+from warren.store.disk import Create, Sync, SyncDirectory, Write
 from warren.store.record import BATCH, RELEASE, checksum_seed, encode, encode_run
-from warren.store.segment import SegmentError, encode_head, seed_of
+from warren.store.segment import HEAD_SIZE, SegmentError, encode_head, seed_of
 
 
 @pytest.mark.parametrize("salt", [b"", bytes(8)])
@@ -41,3 +43,20 @@ def test_a_segment_under_another_name_is_refused() -> None:
         SegmentError, match=r"00000002.segment, octet 8: this is segment 1 under another name"
     ):
         seed_of(encode_head(1, bytes(8)), 2)
+
+
+@pytest.mark.parametrize("size", [1, 8, 15, HEAD_SIZE - 1])
+def test_a_head_that_was_torn_when_the_segment_was_begun_is_no_damage(size: int) -> None:
+    disk = SimulatedDisk(random.Random(0))
+    store = opened(disk).store
+    store.append(published(b"kept"), store.lane(1, 0), 0)
+    store.commit()
+    disk.advance()
+    name = "00000002.segment"
+    torn = encode_head(2, b"12345678")[:size]
+    disk.perform([Create(name, SEGMENT_SIZE), Write(name, 0, [torn]), Sync(name), SyncDirectory()])
+    recovered = opened(disk)
+    assert (bodies(recovered), recovered.damage) == ([b"kept"], [])
+    disk.forget_synced()
+    disk.perform([Create(name, SEGMENT_SIZE), Write(name, 0, [torn.ljust(HEAD_SIZE, b"\0"), b"x"])])
+    assert [str(error) for error in opened(disk).damage]
