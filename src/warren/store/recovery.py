@@ -188,12 +188,25 @@ class _Reading:
         return [spare]
 
     def know_all(self) -> None:
-        """Have the catalog know what is there, where it does not: what is damaged stays as it was known."""
+        """Have what is there synced, and known by the catalog, where it was not.
+
+        What is damaged stays as it was known.
+        """
         damaged = {error.name for error in self.damage}
         for segment in self.segments.values():
             entry = self._catalog.entries.get(segment.number)
             segment.queues.update(() if entry is None else entry.queues)
-            if segment.name not in damaged and (entry is None or entry.end != segment.size):
+            if segment.name in damaged or (entry is not None and entry.end == segment.size):
+                continue
+            # A process that was killed may have written it, sealed it even, and not synced it.
+            try:
+                self._disk.perform([Sync(segment.name)])
+            except OSError as error:
+                if not is_damage(error):
+                    raise
+                reason = f"the segment cannot be synced: {error.strerror}"
+                self.damage.append(SegmentError(segment.name, segment.size, reason, messages=0))
+            else:
                 self._catalog.note(segment.number, entry_of(segment))
 
     def fill(self) -> None:

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from tests.sim.disk import SimulatedDisk
+from tests.sim.segments import make_small
 from tests.unit.store.test_recovery import FIRST, bodies, opened, published
 
 from warren.limits import SEGMENT_SIZE
@@ -60,3 +61,23 @@ def test_a_head_that_was_torn_when_the_segment_was_begun_is_no_damage(size: int)
     disk.forget_synced()
     disk.perform([Create(name, SEGMENT_SIZE), Write(name, 0, [torn.ljust(HEAD_SIZE, b"\0"), b"x"])])
     assert [str(error) for error in opened(disk).damage]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_found_after_a_kill_is_there_after_a_power_cut(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a segment that was sealed and not synced when the process was killed."""
+    make_small(monkeypatch, 4_096)
+    disk = SimulatedDisk(random.Random(seed))
+    store = opened(disk).store
+    for position in range(5):
+        store.append(published(b"%d" % position * 1_000), store.lane(1, 0), position)
+    store.commit()
+    disk.advance(1)
+    disk.die()
+    found = bodies(opened(disk))
+    assert len(found) == 3
+    disk.lose_power()
+    recovered = opened(disk)
+    assert (bodies(recovered), recovered.damage) == (found, [])
