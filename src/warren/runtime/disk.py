@@ -54,11 +54,18 @@ class DirectoryDisk:
         # Those that are read from. Only who reads adds to them and makes room; the thread of the jobs takes
         # away what is gone, which nobody reads any more. Whoever has taken one away closes it.
         self._read_from: dict[str, int] = {}
+        # Those that are noted in, with descriptors of their own: a job may be under way.
+        self._noted: dict[str, int] = {}
+        self._is_closed = False
         self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     async def close_behind(self) -> None:
         """Let go of the files when the jobs that were submitted have ended."""
         closed = self._loop.create_future()
+        # At once: whoever notes does so in the loop, and must not find these numbers in another's use.
+        self._is_closed = True
+        for name in [*self._noted]:
+            _close(self._noted, name)
 
         def close() -> None:
             try:
@@ -74,7 +81,7 @@ class DirectoryDisk:
 
     def close(self) -> None:
         """Let go of the files; no job may be under way."""
-        for name in [*self._files, *self._read_from]:
+        for name in [*self._files, *self._read_from, *self._noted]:
             self._forget(name)
         os.close(self._directory)
 
@@ -108,8 +115,12 @@ class DirectoryDisk:
 
     def note(self, name: str, at: int, octets: bytes) -> None:
         """Write `octets` into `name` at once: a few of them, which the system takes without waiting."""
-        # No job is under way, so the thread of the jobs leaves the open files alone.
-        self._write(self._open(name), at, octets)
+        if self._is_closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), name)
+        file = self._noted.get(name)
+        if file is None:
+            file = self._noted[name] = self._opened(name, os.O_WRONLY | os.O_CLOEXEC, self._read_from)
+        self._write(file, at, octets)
 
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         """Do `steps` in order in a thread, then call `done` in the loop."""
@@ -231,6 +242,7 @@ class DirectoryDisk:
     def _forget(self, name: str) -> None:
         _close(self._files, name)
         _close(self._read_from, name)
+        _close(self._noted, name)
 
 
 def _close(files: dict[str, int], name: str) -> None:

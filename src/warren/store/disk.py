@@ -81,7 +81,8 @@ class Disk(Protocol):
     def note(self, name: str, at: int, octets: bytes) -> None:
         """Write `octets` into `name` from octet `at` on, at once and without a sync.
 
-        Not while a job is under way. OSError when that fails, which harms nothing else.
+        Also while a job is under way, unless one makes, renames or deletes `name`. OSError when that fails,
+        which harms nothing else.
         """
 
     def submit(self, steps: Sequence[Step], done: Done) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -134,3 +135,26 @@ def test_what_is_written_in_part_is_written_to_its_end(
 
 def test_where_warren_is_compiled_there_is_a_thread_that_needs_no_lock() -> None:
     assert (os.environ.get("WARREN_COMPILED") == "1") == writer.IS_AVAILABLE
+
+
+def test_it_is_noted_while_a_job_is_under_way_and_not_when_the_disk_was_let_go_of(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(4))
+
+    async def scenario() -> None:
+        with closing(Worker("disk")) as worker:
+            disk = DirectoryDisk(tmp_path, asyncio.get_running_loop(), worker)
+            goes_on = threading.Event()
+            worker.do(goes_on.wait)
+            disk.submit([Create("b", 1)], lambda _: None)
+            disk.note("a", 1, b"x")
+            assert (tmp_path / "a").read_bytes() == b"\0x\0\0"
+            assert not (tmp_path / "b").exists()
+            goes_on.set()
+            closed = asyncio.ensure_future(disk.close_behind())
+            await asyncio.sleep(0)
+            with pytest.raises(OSError, match="Bad file descriptor"):
+                disk.note("a", 2, b"y")
+            await closed
+        assert (tmp_path / "a").read_bytes() == b"\0x\0\0"
+
+    asyncio.run(scenario())
