@@ -3,14 +3,16 @@
 import json
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
+from pika.spec import Basic
 from tests.integration.api import Client
 from tests.integration.channels import channel_of
+from tests.integration.faults import Faults
 from tests.integration.process import Broker, broker
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
@@ -50,9 +52,9 @@ def config(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def started(tmp_path: Path, config: Path) -> Iterator[tuple[Broker, BlockingChannel]]:
+def started(tmp_path: Path, config: Path, **environment: str) -> Iterator[tuple[Broker, BlockingChannel]]:
     """A broker on the same data directory as before, and a channel in confirm mode."""
-    with broker("--data-dir", str(tmp_path / "data"), config=config) as node:
+    with broker("--data-dir", str(tmp_path / "data"), config=config, **environment) as node:
         connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
         channel = connection.channel()
         channel.confirm_delivery()
@@ -195,3 +197,45 @@ def test_whatever_a_broker_writes_is_its_owners_alone(tmp_path: Path) -> None:
     found = {path: path.stat().st_mode & 0o777 for folder in (data, log.parent) for path in folder.rglob("*")}
     assert len(found) > 5
     assert {path: oct(mode) for path, mode in found.items() if mode & 0o077} == {}
+
+
+@pytest.mark.parametrize("queue", ["plain", "sorted"])
+@pytest.mark.parametrize("no_ack", [False, True])
+def test_whatever_was_handed_out_before_a_kill_says_so_when_it_comes_back(
+    tmp_path: Path, config: Path, faults: Faults, queue: str, no_ack: bool
+) -> None:
+    """Also what was handed out while the disk was busy, so that nothing of it was written any more."""
+    seen: set[str] = set()
+    data = tmp_path / "data"
+    with started(tmp_path, config, **faults.environment) as (node, channel), ExitStack() as held:
+        writing = channel.connection.channel()
+        for number in range(1_000):
+            properties = pika.BasicProperties(delivery_mode=2, priority=number % 3)
+            writing.basic_publish("", queue, b"%d" % number, properties)
+        # Confirmed behind the others, so they are safe as well.
+        channel.basic_publish("", queue, b"last", PERSISTENT)
+        faults.set(f"fdatasync hang 0 {data}/vhosts/")
+        held.enter_context(faults.held())
+        writing.basic_publish("", "dying", b"", PERSISTENT)
+        # Whoever waits for this answer knows that the message was taken.
+        writing.queue_declare(queue, passive=True)
+
+        def take(at: BlockingChannel, method: Basic.Deliver, _: object, body: bytes) -> None:
+            seen.add(body.decode())
+            if not no_ack:
+                at.basic_ack(method.delivery_tag)
+            if len(seen) == 300:
+                node.process.kill()
+
+        channel.basic_qos(prefetch_count=100)
+        channel.basic_consume(queue, take, auto_ack=no_ack)
+        with pytest.raises(pika.exceptions.AMQPError):
+            channel.start_consuming()
+    with started(tmp_path, config) as (_, channel):
+        back = dict(taken(channel, queue))
+        assert len(back) == 1_001
+        assert not [body for body in seen if not back[body]]
+        if not no_ack:
+            wrongly = [body for body, redelivered in back.items() if redelivered and body not in seen]
+            # Each write of how far it may have gone is twice as far as that before, and a prefetch ahead.
+            assert len(wrongly) <= len(seen) + 2 * 100

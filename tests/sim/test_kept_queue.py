@@ -1,4 +1,4 @@
-"""A durable queue before and after a power cut, driven by seeds: the same messages in the same order."""
+"""A durable queue before and after a power cut or a kill, driven by seeds: the same messages in order."""
 
 import random
 
@@ -37,6 +37,8 @@ class Simulation:
         self.disk = SimulatedDisk(self.chance)
         self.number = 0
         self.handed_out: dict[int, bool] = {}
+        # Whatever anybody ever got, of what may come back.
+        self.delivered: set[int] = set()
         self.priorities: dict[int, int] = {}
         self.deliveries: list[Delivery] = []
         self.readers: list[Reader] = []
@@ -75,6 +77,7 @@ class Simulation:
         if delivery is not None:
             self.deliveries.append(delivery)
             self.handed_out[int(delivery.message.body)] = True
+            self.delivered.add(int(delivery.message.body))
 
     def consume(self) -> None:
         """One more consumer, or one less."""
@@ -104,6 +107,7 @@ class Simulation:
         """What consumers got was handed out, and is gone if they settle nothing; what died is gone."""
         for reader in self.readers:
             for body, _ in reader.got:
+                self.delivered.add(int(body))
                 self.handed_out[int(body)] = True
                 if reader.no_ack:
                     del self.handed_out[int(body)]
@@ -122,19 +126,42 @@ class Simulation:
         self.store.commit()
         self.disk.advance(self.chance.choice([1, 2, None]))
 
-    def cut_power(self) -> None:
+    def kill(self) -> None:
+        """End the process while anything may be under way; what comes back and was handed out says so."""
+        self.disk.die()
+        self.readers = []
+        self.queue, self.deliveries = self.opened(), []
+        found = [self.queue.get() for _ in range(self.queue.message_count)]
+        numbers = [int(each.message.body) for each in found]
+        unmarked = {int(each.message.body) for each in found if not each.attempts}
+        assert not unmarked & self.delivered
+        self.handed_out = dict.fromkeys(numbers, True)
+        for delivery in found:
+            self.queue.requeue(delivery)
+            self.note()
+
+    def settle_and_end(self) -> None:
+        """Have all written, then cut the power, or end the process alone.
+
+        What was handed out says so, and after the end of the process nothing else does.
+        """
         while not self.store.is_idle or self.disk.is_busy:
             self.disk.advance()
             self.store.commit()
-        self.disk.lose_power()
+        is_exact = self.chance.random() < 0.5
+        if is_exact:
+            self.disk.die()
+        else:
+            self.disk.lose_power()
         self.readers = []
         self.queue, self.deliveries = self.opened(), []
         order = sorted(self.handed_out, key=lambda number: (-self.priorities[number], number))
         assert self.queue.message_count == len(order)
         found = [self.queue.get() for _ in order]
-        assert [(int(each.message.body), each.attempts > 0) for each in found] == [
-            (number, self.handed_out[number]) for number in order
-        ]
+        assert [int(each.message.body) for each in found] == order
+        for number, each in zip(order, found, strict=True):
+            assert each.attempts or not self.handed_out[number]
+            assert not (is_exact and each.attempts) or self.handed_out[number]
         self.handed_out = dict.fromkeys(self.handed_out, True)
         for delivery in found:
             self.queue.requeue(delivery)
@@ -143,7 +170,7 @@ class Simulation:
 
 @pytest.mark.parametrize("priority_max", [None, 3])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_queue_is_after_a_power_cut_what_it_was_before(
+def test_a_queue_is_after_a_power_cut_or_a_kill_what_it_was_before(
     seed: int, priority_max: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_small(monkeypatch, SEGMENT_SIZES[seed % 2])
@@ -155,5 +182,23 @@ def test_a_queue_is_after_a_power_cut_what_it_was_before(
         if simulation.chance.random() < 0.02:
             simulation.purge()
         if simulation.chance.random() < 0.03:
-            simulation.cut_power()
-    simulation.cut_power()
+            simulation.settle_and_end()
+    simulation.settle_and_end()
+
+
+@pytest.mark.parametrize("priority_max", [None, 3])
+@pytest.mark.parametrize("seed", range(SEEDS // 2))
+def test_what_was_handed_out_before_a_kill_says_so_when_it_comes_back(
+    seed: int, priority_max: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_small(monkeypatch, SEGMENT_SIZES[seed % 2])
+    simulation = Simulation(seed, priority_max)
+    actions = [simulation.publish] * 6 + [simulation.get] * 3 + [simulation.settle] * 3
+    actions += [simulation.commit, simulation.consume]
+    for _ in range(STEPS):
+        simulation.chance.choice(actions)()
+        if simulation.chance.random() < 0.05:
+            simulation.kill()
+        elif simulation.chance.random() < 0.02:
+            simulation.settle_and_end()
+    simulation.kill()

@@ -52,6 +52,8 @@ cdef class KeptReady(Ready):
     cdef bint _takes_too_much(self) except -1
     @cython.locals(message=Message)
     cdef Message _pop_first(self)
+    @cython.locals(message=Message, position=uint64_t)
+    cdef Message _drop_first(self)
     cdef _begin_paging(self)
     cdef _end_paging(self)
     @cython.locals(recent=Ring)

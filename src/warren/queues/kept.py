@@ -138,10 +138,12 @@ class KeptReady(Ready):
         return not self._returned and self._base >= self._redelivered_below
 
     def pop_message(self) -> Message:
-        """Take the first message out for good. Only while `count` is not 0, and `is_fresh`."""
+        """Hand the first message out for good. Only while `count` is not 0, and `is_fresh`."""
         position = self._base
-        message = self._pop_first()
-        self._release(message, position)
+        message = self._drop_first()
+        if message.flags & self._kept:
+            # Until the release is written, it may come back.
+            self._stores.persistent.reached(self._lane, position + 1)
         return message
 
     def whole(self, message: Message) -> Message:
@@ -167,7 +169,7 @@ class KeptReady(Ready):
     def drop(self) -> Message:
         """Take the first message out for good, handed out before or not. Only while `count` is not 0."""
         if not self._returned or not self._is_returned_first():
-            return self.pop_message()
+            return self._drop_first()
         self._read_returned()
         position = self._first_returned()
         message = Ready.drop(self)
@@ -269,6 +271,13 @@ class KeptReady(Ready):
         message = Ready._pop_first(self)
         if self._paged is not None and not self._places.count:
             self._refill()
+        return message
+
+    def _drop_first(self) -> Message:
+        """Take the first message that was never out, out for good."""
+        position = self._base
+        message = self._pop_first()
+        self._release(message, position)
         return message
 
     def _begin_paging(self) -> None:

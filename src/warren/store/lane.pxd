@@ -10,6 +10,8 @@ cdef class Lane(Positions):
     cdef readonly uint64_t key
     cdef public int64_t reached
     cdef public bint has_reached
+    cdef public int64_t reserved
+    cdef public int ahead
     cdef public int64_t run_first
     cdef public int64_t run_count
     cdef public uint64_t noted_in

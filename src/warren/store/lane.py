@@ -9,8 +9,8 @@ class Lane(Positions):
     """One lane of a store: the set of the positions that are done with. A message keeps its own for life."""
 
     __slots__ = (
-        "has_reached", "is_dirty", "is_dropped", "key", "level", "noted_in", "queue", "reached", "run_count",
-        "run_first",
+        "ahead", "has_reached", "is_dirty", "is_dropped", "key", "level", "noted_in", "queue", "reached",
+        "reserved", "run_count", "run_first",
     )  # fmt: skip
 
     def __init__(self, queue: int, level: int) -> None:
@@ -22,6 +22,9 @@ class Lane(Positions):
         # Everything below was handed out at least once.
         self.reached = 0
         self.has_reached = False
+        # How far the file of what may have been handed out goes, and how far ahead it goes next.
+        self.reserved = 0
+        self.ahead = 1
         # The run that was released since the last batch, and may still grow.
         self.run_first = 0
         self.run_count = 0

@@ -19,6 +19,7 @@ cdef int64_t _MESSAGE_OVERHEAD
 cdef class MessageStore:
     cdef object _disk
     cdef Log _log
+    cdef object _delivered
     cdef readonly dict segments
     cdef object _port
     cdef Reader _reader

@@ -25,6 +25,7 @@ from warren.limits import (
 from warren.model.confirmation import Confirmation
 from warren.model.message import StoredMessage
 from warren.store.compaction import Compaction, worth_moving
+from warren.store.delivered import Delivered
 from warren.store.disk import PASSING, Disk, Step
 from warren.store.lane import Lane
 from warren.store.log import Log
@@ -89,15 +90,17 @@ class MessageStore:
 
     __slots__ = (
         "_asked_first", "_asked_last", "_asking", "_batch_waiting", "_chores", "_compaction", "_dead",
-        "_dead_seen", "_dirty_lanes", "_disk", "_group_first", "_groups", "_is_announced", "_is_busy",
-        "_is_closed", "_is_mentioned", "_last", "_last_references", "_log", "_on_closed", "_pending",
-        "_pending_references", "_pending_size", "_port", "_reader", "_retried", "_runs", "_waiting",
-        "failure", "lanes", "marks", "segments", "written",
+        "_dead_seen", "_delivered", "_dirty_lanes", "_disk", "_group_first", "_groups", "_is_announced",
+        "_is_busy", "_is_closed", "_is_mentioned", "_last", "_last_references", "_log", "_on_closed",
+        "_pending", "_pending_references", "_pending_size", "_port", "_reader", "_retried", "_runs",
+        "_waiting", "failure", "lanes", "marks", "segments", "written",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, log: Log, port: StorePort, lanes: dict[tuple[int, int], Lane]) -> None:
         self._disk = disk
         self._log = log
+        # None in a store that no start reads.
+        self._delivered: Delivered | None = None
         # Number -> segment, with those whose files are gone while somebody names them.
         self.segments = log.segments
         self._port = port
@@ -146,6 +149,14 @@ class MessageStore:
         # What lies before this location can be read back.
         self.written = log.location
         self._bury([segment for segment in log.segments.values() if segment.is_dead])
+
+    def note_in(self, delivered: Delivered) -> None:
+        """Have what is handed out noted in `delivered`; what was found there goes to the log, too."""
+        self._delivered = delivered
+        for lane in self.lanes.values():
+            if lane.has_reached:
+                lane.is_dirty = True
+                self._dirty_lanes.append(lane)
 
     def lane(self, queue: int, level: int) -> Lane:
         """The lane of priority `level` of the queue with number `queue`."""
@@ -251,10 +262,12 @@ class MessageStore:
             self._announce()
 
     def reached(self, lane: Lane, position: int) -> None:
-        """Everything in `lane` before `position` was handed out; it is redelivered if it comes back."""
+        """Everything in `lane` before `position` is handed out; it is redelivered if it comes back."""
         if position > lane.reached:
             lane.reached = position
             lane.has_reached = True
+            if position > lane.reserved and self._delivered is not None:
+                self._delivered.reserve(lane)
             if not lane.is_dirty:
                 self._mark(lane)
 
@@ -266,8 +279,9 @@ class MessageStore:
         """Begin to give back disk, if much is taken by what nobody needs: ask for it now and then."""
         if self._is_closed or self._on_closed is not None:
             return
-        if len(self._dead) != self._dead_seen and not self._is_announced:
-            # Found dead when the store was opened, and nothing was written since.
+        is_new = self._dirty_lanes and not self._is_mentioned
+        if (is_new or len(self._dead) != self._dead_seen) and not self._is_announced:
+            # Found when the store was opened, and nothing was written since.
             self._announce()
         if self._compaction is None:
             segment = worth_moving(self.segments.values())
@@ -280,6 +294,8 @@ class MessageStore:
         """The queue of `lane` is gone: what is done with it need not be written any more."""
         lane.is_dropped = True
         del self.lanes[lane.queue, lane.level]
+        if self._delivered is not None:
+            self._delivered.drop(lane)
 
     def commit(self) -> None:
         """Write what is pending, unless a batch is being written: then it goes with the next."""
@@ -297,6 +313,8 @@ class MessageStore:
             self._advance()
             if self._has_more():
                 self._announce()
+            else:
+                self._end_reserving()
 
     def retry(self) -> None:
         """Try the batch that failed once more, as when the disk has room again."""
@@ -435,6 +453,7 @@ class MessageStore:
             if lane.has_reached:
                 reached.append(encode_reference(lane.queue, lane.key | lane.reached))
                 lane.has_reached = False
+                lane.ahead = max(lane.ahead >> 2, 1)
         self._bury(log.sealed_dead())
         if len(self._dead) != self._dead_seen:
             lanes += self._retire_dead(runs, reached)
@@ -546,7 +565,14 @@ class MessageStore:
                 self._announce()
         elif self._dirty_lanes:
             self._mention()
+        else:
+            self._end_reserving()
         self._end_if_done()
+
+    def _end_reserving(self) -> None:
+        """Nothing is under way: what is noted as handed out need not be ahead."""
+        if self._delivered is not None:
+            self._delivered.take_back()
 
     def _confirm(self) -> None:
         waiting, self._batch_waiting = self._batch_waiting, []
@@ -563,4 +589,5 @@ class MessageStore:
         if self._on_closed is not None and (self.is_idle or self.failure is not None):
             on_closed, self._on_closed = self._on_closed, None
             self._is_closed = True
+            self._end_reserving()
             on_closed()

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from warren.limits import SEGMENT_SIZE
 from warren.store.catalog import Catalog
+from warren.store.delivered import Delivered
 from warren.store.disk import Delete, Disk, Rename, Sync, SyncDirectory, Write
 from warren.store.found import Found
 from warren.store.lane import Lane
@@ -70,6 +71,7 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
     """Open the store in `disk`, or make one. SegmentError for a newer format, OSError from the disk."""
     names = disk.names()
     catalog = Catalog(disk, CATALOG)
+    delivered = Delivered(disk)
     reading = _Reading(
         disk, world, {name: size for name, size in names.items() if number_of(name) is not None}, catalog
     )
@@ -83,8 +85,10 @@ def open_store(disk: Disk, port: StorePort, world: OpeningWorld) -> Recovered:
     log = Log(reading.segments, spares, world.random_octets, number, catalog=catalog)
     disk.perform(log.begin())
     log.written()
-    reading.fill()
+    reading.damage += delivered.damage
+    reading.fill(delivered)
     store = MessageStore(disk, log, port, reading.lanes)
+    store.note_in(delivered)
     store.marks.update(reading.marks)
     return Recovered(store=store, queues=reading.queues, damage=reading.damage)
 
@@ -209,8 +213,8 @@ class _Reading:
             else:
                 self._catalog.note(segment.number, entry_of(segment))
 
-    def fill(self) -> None:
-        """Lanes as they were, and what they still need."""
+    def fill(self, delivered: Delivered) -> None:
+        """Lanes as they were, and what they still need; also what was `delivered` may have been reached."""
         for key, scan in self._scan.lanes.items():
             queue, level = key
             if not self._world.has_queue(queue):
@@ -219,9 +223,12 @@ class _Reading:
             remaining = Remaining(scan, lane, self.segments)
             while remaining.take_some():
                 pass
-            self.queues.setdefault(queue, {})[level] = remaining.found()
+            found = remaining.found()
+            found.reached = delivered.restore(lane, found.end)
+            self.queues.setdefault(queue, {})[level] = found
             for number in scan.segments:
                 self.segments[number].lanes.add(lane)
+        delivered.forget_rest()
         self.marks = self._scan.marks
         self._scan = Scan()
 

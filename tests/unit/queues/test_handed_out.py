@@ -12,6 +12,7 @@ from warren.errors import ConnectionForced
 from warren.model.message import HAS_EXPIRATION, LIGHT
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
+from warren.store.delivered import NAME
 from warren.store.message_store import StorePort
 from warren.store.recovery import CATALOG, OpeningWorld, Recovered, open_erased, open_store
 from warren.store.segment import SegmentError
@@ -87,7 +88,7 @@ class Node:
 
     def fail(self, body: bytes, is_damaged: bool) -> None:
         """Have what lies of `body` on the disk damaged, or the disk fail there."""
-        ((name, file),) = [item for item in self.disk.files.items() if item[0] != CATALOG]
+        ((name, file),) = [item for item in self.disk.files.items() if item[0] not in (CATALOG, NAME)]
         at = bytes(file.current).index(body)
         if not is_damaged:
             self.disk.unreadable = {name: range(at, at + 1)}

@@ -16,7 +16,7 @@ from warren.store.recovery import open_erased
 SIZE = 2_000
 FIRST = "00000001.segment"
 # What is there beside segments with messages: spares, the segment that is written to, and one with state.
-BESIDE = SPARE_SEGMENTS_MAX + 2
+BESIDE = SPARE_SEGMENTS_MAX + 3
 
 
 @pytest.fixture(autouse=True)
