@@ -298,6 +298,8 @@ CATALOG_QUEUES_MAX = 17
 # Positions by which the file of what may have been handed out goes ahead of a busy queue: a write for so many
 # deliveries costs nothing, and after a kill so many messages say wrongly at most that they were delivered.
 DELIVERED_AHEAD_MAX = 4_096
+# As far it goes ahead also of a queue with one delivery in each batch, as of consumers that go in step.
+DELIVERED_AHEAD_KEPT = 8
 # Octets of dead segments that are let go for each octet of state written anew for them: a queue that is done
 # with every other of a million messages would else fill segments with its state as fast as they are freed.
 DEAD_PER_STATE_MIN = 4

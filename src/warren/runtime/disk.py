@@ -115,12 +115,12 @@ class DirectoryDisk:
 
     def note(self, name: str, at: int, octets: bytes) -> None:
         """Write `octets` into `name` at once: a few of them, which the system takes without waiting."""
-        if self._is_closed:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF), name)
         file = self._noted.get(name)
         if file is None:
-            file = self._noted[name] = self._opened(name, os.O_WRONLY | os.O_CLOEXEC, self._read_from)
-        self._write(file, at, octets)
+            file = self._open_to_note(name)
+        written = os.pwrite(file, octets, at)
+        if written < len(octets):
+            self._write(file, at + written, octets[written:])
 
     def submit(self, steps: Sequence[Step], done: Done) -> None:
         """Do `steps` in order in a thread, then call `done` in the loop."""
@@ -221,6 +221,12 @@ class DirectoryDisk:
         while len(self._read_from) >= _OPEN_FILES_MAX:
             _close(self._read_from, next(iter(self._read_from)))
         self._read_from[name] = file
+        return file
+
+    def _open_to_note(self, name: str) -> int:
+        if self._is_closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), name)
+        file = self._noted[name] = self._opened(name, os.O_WRONLY | os.O_CLOEXEC, self._read_from)
         return file
 
     def _opened(self, name: str, flags: int, others: dict[str, int]) -> int:

@@ -10,8 +10,9 @@ it is there when the process alone has ended, in whatever way. After a power cut
 said before, and what REACHED records say counts.
 
 One write for each delivery would cost as much as the delivery, so an entry goes ahead of a lane that is busy:
-by twice as many positions each time, and a quarter of that after each batch, which makes two writes for each
-batch. What it is ahead is taken back when nothing is under way, so that of an idle lane it is exact.
+by twice as many positions each time, and a quarter of that after each batch, if that was more than a few,
+which makes two writes for each batch at most. What it is ahead is taken back when nothing is under way, so
+that of an idle lane it is exact.
 """
 
 from contextlib import suppress
@@ -59,13 +60,18 @@ class Delivered:
         self._count = max(len(octets) // _ENTRY_SIZE, 1)
         for place in range(1, self._count):
             entry = octets[place * _ENTRY_SIZE : (place + 1) * _ENTRY_SIZE]
-            if _is_whole(entry):
-                queue, position = _ENTRY.unpack_from(entry)
-                level = position >> _LEVEL_SHIFT
-                self._found[queue, level] = position - (level << _LEVEL_SHIFT)
-                self._places[queue, level] = place
-            else:
+            if not _is_whole(entry):
                 self._free.append(place)
+                continue
+            queue, position = _ENTRY.unpack_from(entry)
+            key = queue, position >> _LEVEL_SHIFT
+            position -= key[1] << _LEVEL_SHIFT
+            if key in self._found:
+                # One of the two was to be emptied, and that is not on the disk.
+                self._free.append(place)
+            else:
+                self._places[key] = place
+            self._found[key] = max(position, self._found.get(key, 0))
         self._free.reverse()
 
     def restore(self, lane: Lane, end: int) -> int:
@@ -110,6 +116,7 @@ class Delivered:
         """No batch is under way: no entry need be ahead."""
         while self._ahead:
             lane, _ = self._ahead.popitem()
+            lane.ahead = 1
             if lane.reserved > lane.reached and not lane.is_dropped:
                 self._note(lane, lane.reached)
 

@@ -10,6 +10,7 @@ from warren.store.record cimport encode_reference
 from warren.store.segment cimport Segment, slot_of
 
 cdef int _SEGMENT_SHIFT
+cdef int _AHEAD_KEPT
 cdef Py_ssize_t _PENDING_SIZE_MAX
 cdef Py_ssize_t _MESSAGE_SIZE
 cdef Py_ssize_t _REFERENCE_SIZE

@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from warren.limits import (
     DEAD_PER_STATE_MIN,
+    DELIVERED_AHEAD_KEPT,
     PENDING_MESSAGE_SIZE,
     PENDING_REFERENCE_SIZE,
     STORE_PENDING_SIZE_MAX,
@@ -51,6 +52,7 @@ _MESSAGE_SIZE = PENDING_MESSAGE_SIZE
 _REFERENCE_SIZE = PENDING_REFERENCE_SIZE
 _REFERENCE_SIZE_ON_DISK = REFERENCE_SIZE
 _MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
+_AHEAD_KEPT = DELIVERED_AHEAD_KEPT
 
 
 class StorePort:
@@ -453,7 +455,8 @@ class MessageStore:
             if lane.has_reached:
                 reached.append(encode_reference(lane.queue, lane.key | lane.reached))
                 lane.has_reached = False
-                lane.ahead = max(lane.ahead >> 2, 1)
+                if lane.ahead > _AHEAD_KEPT:
+                    lane.ahead >>= 2
         self._bury(log.sealed_dead())
         if len(self._dead) != self._dead_seen:
             lanes += self._retire_dead(runs, reached)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from tests.sim.disk import SimulatedDisk
+from tests.unit.store.test_recovery import opened, published
 
-from warren.limits import DELIVERED_AHEAD_MAX
+from warren.limits import DELIVERED_AHEAD_KEPT, DELIVERED_AHEAD_MAX
 from warren.store import delivered as module
 from warren.store.delivered import NAME, Delivered
 from warren.store.disk import Write
@@ -62,6 +63,30 @@ def test_a_busy_lane_is_noted_seldom() -> None:
     assert lane.reserved - lane.reached <= DELIVERED_AHEAD_MAX
 
 
+def test_of_a_lane_with_one_delivery_for_each_batch_not_every_one_is_noted() -> None:
+    there = disk()
+    store = opened(there).store
+    lane = store.lane(1, 0)
+    noted = 0
+    for position in range(100):
+        store.append(published(b""), lane, position)
+        # Never idle: something more waits whenever a batch has ended.
+        there.advance()
+        store.commit()
+        before = lane.reserved
+        store.reached(lane, position + 1)
+        noted += lane.reserved > before
+    assert noted < 2 * 100 / DELIVERED_AHEAD_KEPT
+    assert lane.reserved - lane.reached < 2 * DELIVERED_AHEAD_KEPT
+    while not store.is_idle:
+        there.advance()
+        store.commit()
+    assert lane.reserved == lane.reached == 100
+    store.append(published(b""), lane, 100)
+    store.reached(lane, 101)
+    assert lane.reserved == 101, "what was idle goes ahead by nothing at first"
+
+
 def test_what_is_idle_is_exact() -> None:
     there = disk()
     delivered, lane = Delivered(there), Lane(1, 0)
@@ -100,6 +125,22 @@ def test_a_lane_that_is_not_back_leaves_its_place_to_others() -> None:
     assert there.names()[NAME] == size
     assert found(there, 1) == 0
     assert found(there, 400) == 1
+
+
+def test_of_two_entries_of_a_lane_the_one_that_says_more_counts() -> None:
+    """One is left of a lane that was forgotten, if nothing of that has reached the disk."""
+    entries: list[bytes] = []
+    for count in (3, 7):
+        other = disk()
+        hand_out(delivered := Delivered(other), Lane(1, 0), count)
+        delivered.take_back()
+        entries.append(bytes(other.files[NAME].current[16:32]))
+    for both in (entries, entries[::-1]):
+        there = disk()
+        hand_out(Delivered(there), Lane(2, 0), 1)
+        there.perform([Write(NAME, 16, both)])
+        assert found(there, 1) == 7
+        assert found(there, 2) == 0
 
 
 def test_the_place_of_a_queue_that_was_deleted_is_used_again() -> None:
