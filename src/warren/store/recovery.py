@@ -9,7 +9,8 @@ and nobody finds, or that ends before it should, is lost, which is reported as w
 written to or used again.
 
 What was torn is not written over: the last segment is sealed where its records end, and a new one is begun.
-One that cannot be sealed is damaged. One in which nothing was ever said is used again.
+One that cannot be sealed is damaged. One in which nothing was ever said is used again. What the catalog does
+not know as synced is synced: from a start on, all that was found is certain.
 """
 
 from collections.abc import Callable
