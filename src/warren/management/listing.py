@@ -37,7 +37,8 @@ Facts = dict[str, object]
 Column = Callable[[Sequence[R]], Sequence[Any]]
 
 _PAGE_SIZE = 100
-_UNDEFINED = (1, "undefined")
+# A field that is not there counts as this number (RabbitMQ 3.10.8, measured).
+_ABSENT = (0, 0)
 _without_record = itemgetter(0, 1)
 
 
@@ -137,7 +138,7 @@ def sort_value(facts: object, path: Sequence[str]) -> tuple[int, object]:
     value = facts
     for name in path:
         if not isinstance(value, dict) or name not in value:
-            return _UNDEFINED
+            return _ABSENT
         value = value[name]
     return _ordered(value)
 
@@ -340,7 +341,8 @@ def _ordered(value: object) -> tuple[int, object]:
         case None:
             return 1, "null"
         case dict():
-            return 2, repr(value)
+            # Fewer fields come first.
+            return 2, (len(value), repr(value))
         case list() | tuple():
             return 3, repr(value)
         case _:

@@ -168,6 +168,8 @@ def _parse(setting: Setting[object] | Family[object], entry: Entry) -> object:
 
 
 def _suggestion(key: str) -> str:
+    if any(family.key == key for family in _FAMILIES):
+        return f", only '{key} = none' or keys such as '{key}.1'"
     close = get_close_matches(key, _SETTINGS, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 

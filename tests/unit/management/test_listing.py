@@ -137,10 +137,19 @@ def test_a_pattern_that_takes_its_time_is_refused() -> None:
 
 
 def test_values_are_ordered_as_erlang_orders_them() -> None:
-    values = ["text", None, 2, {"a": 1}, True, 1.5, [1], False]
+    values = ["text", None, 2, {"a": 1}, True, 1.5, [1], False, {}]
     ordered = sorted(values, key=lambda value: sort_value({"x": value}, ["x"]))
-    assert ordered == [1.5, 2, False, None, True, {"a": 1}, [1], "text"]
-    assert sort_value({}, ["x"]) > sort_value({"x": True}, ["x"])
+    assert ordered == [1.5, 2, False, None, True, {}, {"a": 1}, [1], "text"]
+
+
+def test_what_lacks_a_field_is_ordered_as_if_it_were_zero() -> None:
+    found = [{"x": {"y": 1}}, {"x": {}}, {}, {"x": {"y": -1}}]
+    assert sorted(found, key=lambda facts: sort_value(facts, ["x", "y"])) == [
+        found[3],
+        {"x": {}},
+        {},
+        found[0],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,10 @@ def test_an_unknown_variable_is_only_warned_of_and_those_of_kubernetes_are_not()
             "unknown key 'ssl_options.certifle' (did you mean 'ssl_options.certfile'?)",
         ),
         ("zzz = x", "unknown key 'zzz'"),
+        (
+            "listeners.tcp = 5672",
+            "unknown key 'listeners.tcp', only 'listeners.tcp = none' or keys such as 'listeners.tcp.1'",
+        ),
         ("heartbeat = soon", "heartbeat must be a number from 0 to 65535"),
         ("heartbeat = 65536", "heartbeat must be a number from 0 to 65535"),
         ("frame_max = 4095", "frame_max must be a number from 4096 to 268435456"),
