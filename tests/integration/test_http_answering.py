@@ -2,6 +2,7 @@
 
 import gzip
 import http.client
+import socket
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,6 +26,23 @@ prometheus.path = /numbers
 def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     path = tmp_path_factory.mktemp("config") / "warren.conf"
     path.write_text(CONFIG)
+    with broker(config=path) as node:
+        yield node
+
+
+PATIENCE = """
+management.tcp.idle_timeout = 1000
+management.tcp.request_timeout = 2000
+management.tcp.max_keepalive = 2
+management.tcp.compress = false
+prometheus.tcp.max_keepalive = infinity
+"""
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    path = tmp_path_factory.mktemp("impatient") / "warren.conf"
+    path.write_text(PATIENCE)
     with broker(config=path) as node:
         yield node
 
@@ -165,6 +183,39 @@ def test_files_of_the_interface_are_compressed(node: Broker) -> None:
     assert gzip.decompress(body) == expected
     again, same = asked(node, "http", "GET /", accept_encoding="gzip")
     assert (same, again.headers["content-length"]) == (body, str(len(body)))
+
+
+def test_a_connection_has_as_many_requests_as_are_configured(impatient: Broker) -> None:
+    for protocol, path, ends in (("http", "/api/whoami", True), ("http/prometheus", "/metrics", False)):
+        where = http.client.HTTPConnection("127.0.0.1", impatient.ports[protocol], timeout=TIMEOUT_S)
+        with closing(where) as connection:
+            closes = []
+            for _ in range(2):
+                connection.request("GET", path, headers=GUEST)
+                response = connection.getresponse()
+                response.read()
+                closes.append(response.will_close)
+            assert closes == [False, ends]
+
+
+def test_a_client_that_is_silent_or_slow_is_closed_when_configured(impatient: Broker) -> None:
+    address = "127.0.0.1", impatient.ports["http"]
+    with socket.create_connection(address, TIMEOUT_S) as client:
+        client.sendall(b"GET /api/whoami HTTP/1.1\r\n")
+        assert client.makefile("rb").readline() == b"HTTP/1.1 408 Request Timeout\r\n"
+    connection = http.client.HTTPConnection(*address, timeout=TIMEOUT_S)
+    with closing(connection):
+        connection.request("GET", "/api/whoami", headers=GUEST)
+        connection.getresponse().read()
+        assert connection.sock is not None
+        # Limits that nobody has set would let it wait for a minute.
+        assert connection.sock.recv(1) == b""
+
+
+def test_nothing_is_compressed_where_that_is_configured(impatient: Broker) -> None:
+    response, body = asked(impatient, "http", "GET /api/exchanges", accept_encoding="gzip", **GUEST)
+    assert response.headers["content-encoding"] is None
+    assert body.startswith(b"[")
 
 
 def test_metrics_are_where_they_are_configured_to_be(configured: Broker) -> None:

@@ -64,6 +64,7 @@ class Answering:
     metrics_path: str = "/metrics"
     # What stands before all paths of the API, its pages and the interface.
     path_prefix: str = ""
+    is_compressed: bool = True
 
 
 ANSWERING: web.AppKey[Answering] = web.AppKey("answering", Answering)
@@ -184,6 +185,9 @@ def _check_encoding(request: web.Request) -> None:
 async def _sign(request: web.Request, response: web.StreamResponse) -> None:
     """Say who answers, and not which version of what; and what is configured to be said."""
     response.headers["server"] = SERVER
+    if isinstance(request.protocol, HttpProtocol) and request.protocol.has_had_enough:
+        response.headers["connection"] = "close"
+        response.force_close()
     answering = request.app[ANSWERING]
     # RFC 6797 §7.2: not in the clear.
     if answering.hsts and request.secure:
@@ -219,7 +223,8 @@ def _is_left(request: web.Request) -> bool:
 async def _errors(request: web.Request, handler: Responder) -> web.StreamResponse:
     """RabbitMQ's body for what aiohttp refuses by itself; nothing of an exception goes to the client."""
     response = await _answer(request, handler)
-    compress(request, response)
+    if request.app[ANSWERING].is_compressed:
+        compress(request, response)
     return response
 
 

@@ -41,6 +41,8 @@ class Patience:
     headers_s: float = HTTP_HEADERS_S
     idle_s: float = HTTP_IDLE_S
     stalled_s: float = HTTP_STALLED_S
+    # And how many requests it may send over one connection.
+    requests_max: int | None = None
 
 
 def _nothing() -> None:
@@ -71,7 +73,7 @@ class HttpProtocol(RequestHandler):
             access_log=None,  # type: ignore[arg-type]
             logger=logger,
             # Seconds without a request are counted here, and never so many.
-            keepalive_timeout=2 * patience.idle_s,
+            keepalive_timeout=2 * max(patience.idle_s, patience.headers_s),
             lingering_time=HTTP_REST_S,
             max_line_size=HTTP_LINE_SIZE_MAX,
             max_headers=HTTP_HEADERS_MAX,
@@ -99,6 +101,12 @@ class HttpProtocol(RequestHandler):
     def is_waiting(self) -> bool:
         """Whether no request is whole, and none is answered."""
         return self._current_request is None and not self._messages and not self._unsent
+
+    @property
+    def has_had_enough(self) -> bool:
+        """Whether the connection has had as many requests as it may have."""
+        most = self._patience.requests_max
+        return most is not None and self._request_count >= most
 
     @property
     def _unsent(self) -> int:

@@ -5,11 +5,12 @@ One in the clear is there unless only the other is configured; where nobody chos
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warren.management.app import Answering, HttpServer
 from warren.management.connections import PortSettings
 from warren.management.managed import Managed
+from warren.management.protocol import Patience
 from warren.node import settings
 from warren.node.config import Config
 from warren.node.listening import http_tls, listen
@@ -26,8 +27,7 @@ class _Port:
     """One of them; without TLS in the clear."""
 
     protocol: str
-    host: settings.Setting[str]
-    port: settings.Setting[int]
+    keys: settings.HttpPortKeys
     tls: Tls | None = None
 
 
@@ -63,16 +63,19 @@ class HttpPorts:
                 connections_max=connections_max,
                 tls=port.tls,
                 tls_handshake_s=self._config.get(settings.TLS_HANDSHAKE) / _MS,
+                patience=self._patience(port.keys),
             )
-            server = HttpServer(node, port.protocol, about, answering)
-            host, number = self._config.get(port.host), self._config.get(port.port)
+            compress = settings.MANAGEMENT_COMPRESS if port.tls is None else settings.MANAGEMENT_SSL_COMPRESS
+            of_port = replace(answering, is_compressed=self._config.get(compress))
+            server = HttpServer(node, port.protocol, about, of_port)
+            host, number = self._config.get(port.keys.host), self._config.get(port.keys.port)
             try:
                 await listen(server.start(host, number), host, number)
             except BootRefused as error:
                 # Several brokers on one machine need not all be told where not to listen.
-                if self._config.is_set(port.port) or port.tls is not None:
+                if self._config.is_set(port.keys.port) or port.tls is not None:
                     raise
-                logger.warning("no %s: %s; choose one with %s", port.protocol, error, port.port.key)
+                logger.warning("no %s: %s; choose one with %s", port.protocol, error, port.keys.port.key)
                 continue
             self._servers.append(server)
 
@@ -95,23 +98,25 @@ class HttpPorts:
         for server in self._servers:
             await server.stop()
 
+    def _patience(self, keys: settings.HttpPortKeys) -> Patience:
+        return Patience(
+            headers_s=self._config.get(keys.request) / _MS,
+            idle_s=self._config.get(keys.idle) / _MS,
+            stalled_s=self._config.get(keys.inactivity) / _MS,
+            requests_max=self._config.get(keys.requests_max),
+        )
+
     def _tls(self) -> list[Tls]:
         return [port.tls for port in self._ports if port.tls is not None]
 
 
 def _ports(config: Config) -> Iterator[_Port]:
-    for protocol, secure, host, port, keys in (
-        ("http", "https", settings.MANAGEMENT_HOST, settings.MANAGEMENT_PORT, settings.MANAGEMENT_TLS),
-        (
-            "http/prometheus",
-            "https/prometheus",
-            settings.PROMETHEUS_HOST,
-            settings.PROMETHEUS_PORT,
-            settings.PROMETHEUS_TLS,
-        ),
+    for protocol, plain, secure, keys in (
+        ("", settings.MANAGEMENT_TCP, settings.MANAGEMENT_SSL, settings.MANAGEMENT_TLS),
+        ("/prometheus", settings.PROMETHEUS_TCP, settings.PROMETHEUS_SSL, settings.PROMETHEUS_TLS),
     ):
-        tls = http_tls(config, keys)
-        if tls is None or config.is_set(port):
-            yield _Port(protocol, host, port)
+        tls = http_tls(config, secure, keys)
+        if tls is None or config.is_set(plain.port):
+            yield _Port(f"http{protocol}", plain)
         if tls is not None:
-            yield _Port(secure, keys.host, keys.port, tls)
+            yield _Port(f"https{protocol}", secure, tls)

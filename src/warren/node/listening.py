@@ -2,7 +2,7 @@
 
 import errno
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from warren.node import settings
@@ -101,16 +101,8 @@ def tls(config: Config) -> Tls | None:
     if not config.family(settings.TLS) and not config.family(settings.STREAM_TLS):
         return None
     return Tls(
-        TlsSettings(
-            certificate_file=config.get(settings.CERTIFICATE_FILE),
-            key_file=config.get(settings.KEY_FILE),
-            authority_file=config.get(settings.AUTHORITY_FILE),
-            password=config.get(settings.KEY_PASSWORD),
-            is_peer_verified=config.get(settings.VERIFY),
-            is_certificate_required=config.get(settings.CERTIFICATE_REQUIRED),
-            versions=in_order(config.family(settings.TLS_VERSIONS)),
-            ciphers=in_order(config.family(settings.CIPHERS)),
-            is_own_cipher_order=config.get(settings.OWN_CIPHER_ORDER),
+        replace(
+            _tls_settings(config, settings.LISTENER_TLS),
             login_from=config.get(settings.LOGIN_FROM),
             login_san_type=config.get(settings.LOGIN_SAN_TYPE),
             login_san_index=config.get(settings.LOGIN_SAN_INDEX),
@@ -118,23 +110,25 @@ def tls(config: Config) -> Tls | None:
     )
 
 
-def http_tls(config: Config, keys: settings.TlsKeys) -> Tls | None:
-    """What a port of HTTP with TLS has; None if no key of it is set."""
-    if not any(map(config.is_set, keys.all)):
+def http_tls(config: Config, port: settings.HttpPortKeys, keys: settings.TlsKeys) -> Tls | None:
+    """What a port of HTTP with TLS has; None if neither a place nor anything of its TLS is set."""
+    if not any(map(config.is_set, (*port.all[:2], *keys.all))):
         return None
-    return Tls(
-        TlsSettings(
-            prefix=keys.prefix,
-            certificate_file=config.get(keys.certificate_file),
-            key_file=config.get(keys.key_file),
-            authority_file=config.get(keys.authority_file),
-            password=config.get(keys.password),
-            is_peer_verified=config.get(keys.is_peer_verified),
-            is_certificate_required=config.get(keys.is_certificate_required),
-            versions=in_order(config.family(keys.versions)),
-            ciphers=in_order(config.family(keys.ciphers)),
-            is_own_cipher_order=config.get(keys.is_own_cipher_order),
-        )
+    return Tls(_tls_settings(config, keys))
+
+
+def _tls_settings(config: Config, keys: settings.TlsKeys) -> TlsSettings:
+    return TlsSettings(
+        prefix=keys.prefix,
+        certificate_file=config.get(keys.certificate_file),
+        key_file=config.get(keys.key_file),
+        authority_file=config.get(keys.authority_file),
+        password=config.get(keys.password),
+        is_peer_verified=config.get(keys.is_peer_verified),
+        is_certificate_required=config.get(keys.is_certificate_required),
+        versions=in_order(config.family(keys.versions)),
+        ciphers=in_order(config.family(keys.ciphers)),
+        is_own_cipher_order=config.get(keys.is_own_cipher_order),
     )
 
 

@@ -11,6 +11,7 @@ from warren import limits
 from warren.access.authenticate import Source
 from warren.access.passwords import ARGON2ID, SHA256, SHA512
 from warren.access.tokens import ALGORITHMS, SHARED_ALGORITHMS
+from warren.limits_http import HTTP_HEADERS_S, HTTP_IDLE_S, HTTP_STALLED_S
 from warren.node.values import (
     Address,
     address,
@@ -186,28 +187,51 @@ CHANNEL_CONSUMERS: Setting[int | None] = Setting(
 )
 SHUTDOWN_GRACE = Setting("shutdown_grace", 5_000, _MS, "milliseconds for clients to leave at a stop")
 
+
 # --- TLS --------------------------------------------------------------------------------------
-CERTIFICATE_FILE = Setting("ssl_options.certfile", "", text, "the certificate and its chain, PEM")
-KEY_FILE = Setting("ssl_options.keyfile", "", text, "the certificate's key, PEM")
-AUTHORITY_FILE = Setting("ssl_options.cacertfile", "", text, "who signs clients' certificates, PEM")
-KEY_PASSWORD = Setting("ssl_options.password", "", text, "opens the key", is_secret=True)
-VERIFY = Setting(
-    "ssl_options.verify",
-    False,
-    choice({"verify_peer": True, "verify_none": False}),
-    "whether clients are asked for a certificate",
-)
-CERTIFICATE_REQUIRED = Setting(
-    "ssl_options.fail_if_no_peer_cert", False, boolean, "whether they must have one"
-)
-OWN_CIPHER_ORDER = Setting("ssl_options.honor_cipher_order", True, boolean, "the server's order counts")
-TLS_VERSIONS = Family(
-    "ssl_options.versions",
-    {"1": "tlsv1.2", "2": "tlsv1.3"},
-    choice({name: name for name in VERSION_NAMES}),
-    "protocol versions spoken",
-)
-CIPHERS: Family[str] = Family("ssl_options.ciphers", {}, text, "ciphers of TLS 1.2, best first")
+@dataclass(frozen=True, slots=True)
+class TlsKeys:
+    """`ssl_options`, `management.ssl` or `prometheus.ssl`: what the TLS of a port is made of."""
+
+    prefix: str
+    certificate_file: Setting[str]
+    key_file: Setting[str]
+    authority_file: Setting[str]
+    password: Setting[str]
+    is_peer_verified: Setting[bool]
+    is_certificate_required: Setting[bool]
+    is_own_cipher_order: Setting[bool]
+    versions: Family[str]
+    ciphers: Family[str]
+
+    @property
+    def all(self) -> tuple[Setting[object] | Family[object], ...]:
+        """All of them, in this order."""
+        return tuple(getattr(self, name.name) for name in fields(self)[1:])
+
+
+def _tls_keys(prefix: str) -> TlsKeys:
+    return TlsKeys(
+        prefix,
+        Setting(f"{prefix}.certfile", "", text, "the certificate and its chain, PEM"),
+        Setting(f"{prefix}.keyfile", "", text, "the certificate's key, PEM"),
+        Setting(f"{prefix}.cacertfile", "", text, "who signs clients' certificates, PEM"),
+        Setting(f"{prefix}.password", "", text, "opens the key", is_secret=True),
+        Setting(
+            f"{prefix}.verify", False, choice({"verify_peer": True, "verify_none": False}),
+            "whether clients are asked for a certificate",
+        ),
+        Setting(f"{prefix}.fail_if_no_peer_cert", False, boolean, "whether they must have one"),
+        Setting(f"{prefix}.honor_cipher_order", True, boolean, "the server's order counts"),
+        Family(
+            f"{prefix}.versions", {"1": "tlsv1.2", "2": "tlsv1.3"},
+            choice({name: name for name in VERSION_NAMES}), "protocol versions spoken",
+        ),
+        Family(f"{prefix}.ciphers", {}, text, "ciphers of TLS 1.2, best first"),
+    )  # fmt: skip
+
+
+LISTENER_TLS = _tls_keys("ssl_options")
 LOGIN_FROM = Setting(
     "ssl_cert_login_from",
     LoginFrom.DISTINGUISHED_NAME,
@@ -222,11 +246,72 @@ LOGIN_SAN_TYPE = Setting(
 )
 LOGIN_SAN_INDEX = Setting("ssl_cert_login_san_index", 0, integer(0, 1000), "which one of them, from 0")
 
+
 # --- HTTP -------------------------------------------------------------------------------------
-MANAGEMENT_HOST = Setting("management.tcp.ip", "", text, "where the HTTP API listens")
-MANAGEMENT_PORT = Setting("management.tcp.port", 15_672, integer(0, 65_535), "where the HTTP API listens")
-PROMETHEUS_HOST = Setting("prometheus.tcp.ip", "", text, "where metrics are read")
-PROMETHEUS_PORT = Setting("prometheus.tcp.port", 15_692, integer(0, 65_535), "where metrics are read")
+@dataclass(frozen=True, slots=True)
+class HttpPortKeys:
+    """`management.tcp` and its like: where a port of HTTP is, and how patient it is with clients."""
+
+    host: Setting[str]
+    port: Setting[int]
+    idle: Setting[int]
+    request: Setting[int]
+    inactivity: Setting[int]
+    requests_max: Setting[int | None]
+
+    @property
+    def all(self) -> tuple[Setting[object], ...]:
+        """All of them, in this order."""
+        return tuple(getattr(self, name.name) for name in fields(self))
+
+
+def _http_port_keys(prefix: str, port: int, where: str, which: str) -> HttpPortKeys:
+    return HttpPortKeys(
+        Setting(f"{prefix}.ip", "", text, where),
+        Setting(f"{prefix}.port", port, integer(0, 65_535), which),
+        Setting(f"{prefix}.idle_timeout", _ms(HTTP_IDLE_S), _MS_MIN, "milliseconds without a request"),
+        Setting(
+            f"{prefix}.request_timeout", _ms(HTTP_HEADERS_S), _MS_MIN,
+            "milliseconds for the headers of a request",
+        ),
+        Setting(
+            f"{prefix}.inactivity_timeout", _ms(HTTP_STALLED_S), _MS_MIN,
+            "milliseconds in which a body or an answer must move",
+        ),
+        Setting(
+            f"{prefix}.max_keepalive", None, unless(("infinity",), integer(1)),
+            "requests of one connection, which then is closed",
+        ),
+    )  # fmt: skip
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)
+
+
+# Less than a second is less than the network may take.
+_MS_MIN = integer(1_000, 86_400_000)
+MANAGEMENT_TCP = _http_port_keys(
+    "management.tcp", 15_672, "where the HTTP API listens", "where the HTTP API listens"
+)
+MANAGEMENT_SSL = _http_port_keys(
+    "management.ssl", 15_671, "where the HTTP API listens with TLS",
+    "the same, if a certificate or a place is set in management.ssl",
+)  # fmt: skip
+PROMETHEUS_TCP = _http_port_keys("prometheus.tcp", 15_692, "where metrics are read", "where metrics are read")
+PROMETHEUS_SSL = _http_port_keys(
+    "prometheus.ssl", 15_691, "where metrics are read with TLS",
+    "the same, if a certificate or a place is set in prometheus.ssl",
+)  # fmt: skip
+MANAGEMENT_HOST, MANAGEMENT_PORT = MANAGEMENT_TCP.host, MANAGEMENT_TCP.port
+PROMETHEUS_HOST, PROMETHEUS_PORT = PROMETHEUS_TCP.host, PROMETHEUS_TCP.port
+MANAGEMENT_COMPRESS = Setting(
+    "management.tcp.compress", True, boolean, "whether answers of the HTTP API are compressed"
+)
+MANAGEMENT_SSL_COMPRESS = Setting("management.ssl.compress", True, boolean, "the same with TLS")
+MANAGEMENT_TLS = _tls_keys("management.ssl")
+PROMETHEUS_TLS = _tls_keys("prometheus.ssl")
+
 HSTS_POLICY = Setting(
     "management.hsts.policy", "", text, "the header strict-transport-security of what is answered with TLS"
 )
@@ -248,55 +333,6 @@ PATH_PREFIX = Setting(
 )
 PROMETHEUS_PATH = Setting("prometheus.path", "/metrics", text, "where metrics are on their port")
 
-
-@dataclass(frozen=True, slots=True)
-class TlsKeys:
-    """`management.ssl` or `prometheus.ssl`: a port, and what its TLS is made of."""
-
-    prefix: str
-    host: Setting[str]
-    port: Setting[int]
-    certificate_file: Setting[str]
-    key_file: Setting[str]
-    authority_file: Setting[str]
-    password: Setting[str]
-    is_peer_verified: Setting[bool]
-    is_certificate_required: Setting[bool]
-    is_own_cipher_order: Setting[bool]
-    versions: Family[str]
-    ciphers: Family[str]
-
-    @property
-    def all(self) -> tuple[Setting[object] | Family[object], ...]:
-        """All of them, in this order."""
-        return tuple(getattr(self, name.name) for name in fields(self)[1:])
-
-
-def _tls_keys(prefix: str, port: int, what: str) -> TlsKeys:
-    return TlsKeys(
-        prefix,
-        Setting(f"{prefix}.ip", "", text, f"where {what} with TLS"),
-        Setting(f"{prefix}.port", port, integer(0, 65_535), f"the same, if any key of {prefix} is set"),
-        Setting(f"{prefix}.certfile", "", text, "the certificate and its chain, PEM"),
-        Setting(f"{prefix}.keyfile", "", text, "the certificate's key, PEM"),
-        Setting(f"{prefix}.cacertfile", "", text, "who signs clients' certificates, PEM"),
-        Setting(f"{prefix}.password", "", text, "opens the key", is_secret=True),
-        Setting(
-            f"{prefix}.verify", False, choice({"verify_peer": True, "verify_none": False}),
-            "whether clients are asked for a certificate",
-        ),
-        Setting(f"{prefix}.fail_if_no_peer_cert", False, boolean, "whether they must have one"),
-        Setting(f"{prefix}.honor_cipher_order", True, boolean, "the server's order counts"),
-        Family(
-            f"{prefix}.versions", {"1": "tlsv1.2", "2": "tlsv1.3"},
-            choice({name: name for name in VERSION_NAMES}), "protocol versions spoken",
-        ),
-        Family(f"{prefix}.ciphers", {}, text, "ciphers of TLS 1.2, best first"),
-    )  # fmt: skip
-
-
-MANAGEMENT_TLS = _tls_keys("management.ssl", 15_671, "the HTTP API listens")
-PROMETHEUS_TLS = _tls_keys("prometheus.ssl", 15_691, "metrics are read")
 
 # --- users and what exists at first -----------------------------------------------------------
 MECHANISMS = Family(
@@ -491,9 +527,12 @@ DISK_RELATIVE: Setting[float | None] = Setting(
     "disk_free_limit.relative", None, fraction, "the same, as a share of memory"
 )
 
+# Once each: some have a name of their own beside that of those that they belong to.
 ALL: tuple[Setting[object] | Family[object], ...] = tuple(
-    one
-    for value in dict(globals()).values()
-    for one in (value.all if isinstance(value, (TlsKeys, SocketKeys)) else (value,))
-    if isinstance(one, (Setting, Family))
+    {
+        one.key: one
+        for value in dict(globals()).values()
+        for one in (value.all if isinstance(value, (TlsKeys, HttpPortKeys, SocketKeys)) else (value,))
+        if isinstance(one, (Setting, Family))
+    }.values()
 )

@@ -51,9 +51,9 @@ def test_a_rabbitmq_conf_is_understood(tmp_path: Path) -> None:
     assert config.get(settings.DEFAULT_PASSWORD) == 'p#ss "word"'
     assert config.family(settings.DEFAULT_TAGS) == {"administrator": True, "monitoring": True}
     assert config.family(settings.LOOPBACK_USERS) == {"guest": False}
-    assert config.get(settings.CERTIFICATE_FILE) == "/etc/warren/a certificate.pem"
-    assert config.get(settings.VERIFY) is True
-    assert config.family(settings.TLS_VERSIONS) == {"1": "tlsv1.3"}
+    assert config.get(settings.LISTENER_TLS.certificate_file) == "/etc/warren/a certificate.pem"
+    assert config.get(settings.LISTENER_TLS.is_peer_verified) is True
+    assert config.family(settings.LISTENER_TLS.versions) == {"1": "tlsv1.3"}
     assert config.get(settings.LOGIN_FROM) is LoginFrom.COMMON_NAME
     assert config.get(settings.CONSUMER_TIMEOUT) is None
     assert config.get(settings.MEMORY_ABSOLUTE) == 10**9
@@ -88,7 +88,7 @@ def test_the_same_in_toml(tmp_path: Path) -> None:
     assert config.family(settings.TCP) == {"default": Address("", 5673), "1": Address("::1", 5674)}
     assert config.family(settings.MECHANISMS) == {"1": "EXTERNAL", "2": "PLAIN"}
     assert config.get(settings.HEARTBEAT) == 30
-    assert config.get(settings.CERTIFICATE_REQUIRED) is True
+    assert config.get(settings.LISTENER_TLS.is_certificate_required) is True
 
 
 def test_the_environment_comes_over_the_file_and_the_command_line_over_both(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ _CHECKS = (
     _check(
         "quarantine",
         "/health/checks/quarantine",
-        "Whether everything that the metadata do not name is acknowledged.",
+        "Whether the quarantine is empty or acknowledged.",
         "nothing is kept that nobody knows of",
     ),
     Change(

@@ -83,7 +83,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "health": {
         "The node": ("running", "alarms", "local-alarms", "certificates"),
         "Where it listens": ("answering", "port", "protocol"),
-        "Messages": ("virtual-hosts", "alive", "losses", "acknowledge-losses"),
+        "Messages": ("virtual-hosts", "alive", "losses", "acknowledge-losses", "quarantine"),
     },
 }
 
