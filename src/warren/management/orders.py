@@ -1,9 +1,12 @@
 """Queues in the order in which they are listed, kept as they come and go: a page is a slice of it."""
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import chain
 
+from warren.limits import NAMES_PER_TURN
+from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
 from warren.metadata.events import Event, PoliciesChanged, QueueDeclared, QueueDeleted, VhostRemoved
 from warren.metadata.machine import Metadata
 from warren.metadata.policies import Policy
@@ -15,6 +18,8 @@ from warren.queues.local import LocalQueue
 _BLOCK = 1_024
 _NEVER = -1
 _STREAM = "stream"
+# What a policy that is held against a name counts for, in names that are looked at.
+_MATCH_WORK = NAMES_PER_TURN // POLICIES_MATCHED_PER_TURN
 
 
 class Named:
@@ -39,6 +44,10 @@ class Named:
             self._policies = vhost.policies_of(self.record.name, self.record.kind)
         return self._policies
 
+    def knows_policies(self, generation: int) -> bool:
+        """Whether `policies` knows its answer already."""
+        return self._generation == generation
+
     def live(self, queues: dict[str, LocalQueue]) -> LocalQueue | None:
         """What keeps its messages, of the `queues` of its virtual host, which are others after a restart."""
         if self._live is None or self._queues is not queues:
@@ -54,6 +63,20 @@ def lives_of(named: Iterable[Named], queues: dict[str, LocalQueue], nothing: Loc
         one._live if one._live is not None and one._queues is queues else one.live(queues) or nothing
         for one in named
     ]
+
+
+async def find_policies(named: Iterable[Named], metadata: Metadata, order: "QueueOrder") -> None:
+    """Have the policies of `named` known, in pieces: each name is held against all policies."""
+    left = NAMES_PER_TURN
+    for one in named:
+        vhost = metadata.vhost(one.vhost)
+        left -= 1
+        if vhost is not None and not one.knows_policies(order.policy_generation):
+            one.policies(vhost, order.policy_generation)
+            left -= (len(vhost.policies.by_name) + len(vhost.operator_policies.by_name)) * _MATCH_WORK
+        if left <= 0:
+            left = NAMES_PER_TURN
+            await asyncio.sleep(0)
 
 
 def present_of(named: Iterable[Named], queues: dict[str, LocalQueue]) -> list[LocalQueue]:

@@ -1,10 +1,13 @@
 """Queues are listed by name, whenever they come and go."""
 
+import asyncio
+
 from tests.unit.session.client import Broker
 from tests.unit.session.streaming.client import Node
 
-from warren.management.orders import QueueOrder
-from warren.metadata.commands import DeclareQueue, DeleteQueue, RemoveVhost
+from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
+from warren.management.orders import QueueOrder, find_policies
+from warren.metadata.commands import DeclareQueue, DeleteQueue, RemoveVhost, SetPolicy
 from warren.wire import methods
 
 
@@ -96,3 +99,29 @@ def test_the_live_queue_is_found_also_after_a_restart() -> None:
     assert named.live(queues) is queues["a"]
     assert named.live({}) is None
     assert named.live(dict(queues)) is queues["a"]
+
+
+def test_the_policies_of_many_queues_are_found_in_turns_by_the_number_of_policies() -> None:
+    broker = Broker()
+    client, metadata = broker.client(), broker.domain.metadata
+    order = QueueOrder(metadata)
+    client.ask(*(methods.QueueDeclare(queue=name) for name in "abcd"))
+    for number in range(POLICIES_MATCHED_PER_TURN):
+        pattern = f"^{'abcd'[number % 4]}$"
+        policy = SetPolicy(vhost="/", name=f"p{number:04}", pattern=pattern, definition={"max-length": 1})
+        broker.proposals.apply(policy)
+    vhost = metadata.vhosts.by_name["/"]
+    named = order.of(vhost)
+
+    async def found() -> list[int]:
+        finding = asyncio.ensure_future(find_policies(named, metadata, order))
+        known = []
+        while not finding.done():
+            await asyncio.sleep(0)
+            known.append(sum(one.knows_policies(order.policy_generation) for one in named))
+        return known
+
+    assert asyncio.run(found())[:4] == [1, 2, 3, 4]
+    policies = [one.policies(vhost, order.policy_generation)[0] for one in named]
+    assert [one and one.name for one in policies] == ["p0000", "p0001", "p0002", "p0003"]
+    assert len(asyncio.run(found())) == 1

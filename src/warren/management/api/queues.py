@@ -10,7 +10,7 @@ from warren.management.auth import login_vhosts, user_of
 from warren.management.describing import OneQuery, PageQuery, described, meant, paged
 from warren.management.listing import Facts, Listing, reply_list, reply_one
 from warren.management.managed import Managed
-from warren.management.orders import Named
+from warren.management.orders import Named, find_policies
 from warren.management.proposing import vhost_of
 from warren.management.replies import missing
 from warren.management.views.connections import stream_connections
@@ -30,6 +30,9 @@ from warren.management.views.queues import (
 )
 from warren.management.views.stats import SamplesQuery, asked
 from warren.queues.local import LocalQueue
+
+# What cannot be known of a queue before its policies are.
+_OF_POLICIES = ("policy", "operator_policy", "effective_policy_definition")
 
 
 class _Stats(SamplesQuery, total=False):
@@ -57,16 +60,20 @@ async def queues(request: web.Request, node: Managed) -> web.StreamResponse:
     for vhost in sorted(vhosts, key=lambda vhost: vhost.name):
         found = node.queue_order.of(vhost)
         records = records + found if records else found
+    sort = request.query.get("sort", "")
+    if sort.partition(".")[0] in _OF_POLICIES:
+        await find_policies(records, node.metadata, node.queue_order)
     listing: Listing[Named] = Listing(
         records=records,
         view=partial(_View(request, node), node),
         columns={},
-        wholes=queue_columns(node, request.query.get("sort", "")),
+        wholes=queue_columns(node, sort),
         exact=EXACT if all(vhost.name in node.server.domains for vhost in vhosts) else frozenset(),
         is_paged=True,
         is_sorted=True,
         order="name" if len(vhosts) == 1 else "vhost",
         fields=FIELDS,
+        prepare=lambda shown: find_policies(shown, node.metadata, node.queue_order),
     )
     return await reply_list(request, listing)
 
