@@ -57,6 +57,8 @@ NAME_SIZE_MAX = 255
 ROUTES_CACHED_MAX = 262_144
 # Destinations in all answers kept together: a fanout to 100,000 queues is not kept once for each key.
 ROUTE_DESTINATIONS_CACHED_MAX = 1_048_576
+# Nodes of a topic exchange's trie that one key visits: a millisecond; then all patterns are matched together.
+TOPIC_NODES_VISITED_MAX = 4_096
 # Bindings that are explained in one turn when somebody asks where a message would go: a millisecond at most.
 EXPLAINED_PER_TURN = 128
 # And those that are named for each queue that it would reach.

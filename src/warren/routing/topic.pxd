@@ -7,8 +7,11 @@ cdef class TrieNode
 cdef class TopicExchange(Exchange):
     cdef readonly TrieNode _root
     cdef unsigned long long _turn
+    cdef object _bits
 
-    @cython.locals(turn=cython.ulonglong, nodes=list, reached=list, node=TrieNode, child=TrieNode)
+    @cython.locals(
+        turn=cython.ulonglong, visited=Py_ssize_t, nodes=list, reached=list, node=TrieNode, child=TrieNode
+    )
     cdef list _match(self, list words)
 
 cdef class TrieNode:
@@ -29,6 +32,9 @@ cdef enter_loops(list nodes, unsigned long long turn)
 
 @cython.locals(node=TrieNode)
 cdef plant(TrieNode root, str pattern)
+
+@cython.locals(node=TrieNode, child=TrieNode, nodes=list, patterns=list)
+cdef list planted(TrieNode root)
 
 @cython.locals(node=TrieNode, words=list, path=list, depth=Py_ssize_t)
 cdef prune(TrieNode root, str pattern)

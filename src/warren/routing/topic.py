@@ -10,13 +10,17 @@ words times nodes, and patterns that share no beginning with the key are not vis
          |    +- # - b (a.#.b)        is entered from its parent without a word, since it may stand for none.
          +- # (#)
 
+A key for which very many nodes are visited is matched by all patterns at once instead (`pattern_bits`).
+
 Words, as RabbitMQ 3.10.8 has them: the empty string has none, `a.` has two, the second of them empty.
 """
 
 from collections.abc import Iterable
 
+from warren.limits import TOPIC_NODES_VISITED_MAX
 from warren.model.message import Message
 from warren.routing.exchange import Binding, Exchange
+from warren.routing.pattern_bits import PatternBits
 from warren.routing.verdict import Verdict, shown
 
 _ONE = "*"
@@ -26,7 +30,7 @@ _ANY = "#"
 class TopicExchange(Exchange):
     """To every binding whose pattern matches the routing key."""
 
-    __slots__ = ("_root", "_turn")
+    __slots__ = ("_bits", "_root", "_turn")
 
     type_name = "topic"
     is_routed_by_copies = True
@@ -35,26 +39,34 @@ class TopicExchange(Exchange):
         self._root = TrieNode(False)
         # Counts the words of all keys ever matched: what a `#` node was last marked with.
         self._turn = 0
+        # All patterns together, from the first key on that costs too much in the trie.
+        self._bits: PatternBits | None = None
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
         """The destinations of all patterns that match `routing_key`."""
-        return [
-            binding.destination
-            for node in self._match(split_words(routing_key))
-            if node.pattern is not None
-            for binding in self._bindings.get(node.pattern)
-        ]
+        words = split_words(routing_key)
+        nodes = self._match(words)
+        if nodes is None:
+            patterns = self._all().match(words)
+        else:
+            patterns = [node.pattern for node in nodes if node.pattern is not None]
+        return [binding.destination for pattern in patterns for binding in self._bindings.get(pattern)]
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
         """By its pattern alone, without the trie: where the routing key parts from it."""
         return Pattern(binding.key).explain(routing_key)
 
-    def _match(self, words: list[str]) -> list["TrieNode"]:
-        """The nodes that exactly `words` lead to."""
+    def _match(self, words: list[str]) -> list["TrieNode"] | None:
+        """The nodes that exactly `words` lead to; None if too many are visited on the way."""
         turn = self._turn + 1
+        visited = 0
         nodes = [self._root]
         enter_loops(nodes, turn)
         for word in words:
+            visited += len(nodes)
+            if visited > TOPIC_NODES_VISITED_MAX:
+                self._turn = turn
+                return None
             turn += 1
             reached: list[TrieNode] = []
             for node in nodes:
@@ -75,15 +87,30 @@ class TopicExchange(Exchange):
         self._turn = turn
         return nodes
 
+    def _all(self) -> PatternBits:
+        """All patterns together."""
+        bits = self._bits
+        if bits is None:
+            bits = self._bits = PatternBits()
+            for pattern in planted(self._root):
+                bits.add(pattern)
+        return bits
+
     def added(self, binding: Binding) -> None:
         """The pattern of a first binding is planted."""
         if self._bindings.size(binding.key) == 1:
             plant(self._root, binding.key)
+            if self._bits is not None:
+                self._bits.add(binding.key)
 
     def removed(self, binding: Binding) -> None:
         """The pattern of a last binding is cut out."""
         if self._bindings.size(binding.key) == 0:
             prune(self._root, binding.key)
+            if self._bits is not None:
+                self._bits.remove(binding.key)
+                if self._bits.is_mostly_dead:
+                    self._bits = None
 
 
 class TrieNode:
@@ -205,6 +232,20 @@ def plant(root: TrieNode, pattern: str) -> None:
     for word in split_words(pattern):
         node = node.grow(word)
     node.pattern = pattern
+
+
+def planted(root: TrieNode) -> list[str]:
+    """All patterns that end in the trie."""
+    patterns = []
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        if node.pattern is not None:
+            patterns.append(node.pattern)
+        nodes += [child for child in (node.one, node.any) if child is not None]
+        if node.children is not None:
+            nodes += node.children.values()
+    return patterns
 
 
 def prune(root: TrieNode, pattern: str) -> None:

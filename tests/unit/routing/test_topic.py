@@ -103,6 +103,21 @@ def test_the_bomb_that_stalls_rabbitmq_is_routed_at_once() -> None:
     assert time.perf_counter() - started < 0.1
 
 
+def test_patterns_that_share_no_beginning_are_matched_together_where_a_key_reaches_all() -> None:
+    topic = made(TopicExchange)
+    patterns = [".".join(words) + ".#" + ".a.#" * 50 for words in product("a*", repeat=10)]
+    first, *_ = [bound(topic, pattern, pattern) for pattern in patterns]
+    key = "a." * 126 + "a"
+    assert sorted(routed(topic, key)) == sorted(patterns)
+    started = time.process_time()
+    assert len(routed(topic, key)) == len(patterns)
+    assert time.process_time() - started < 0.3
+    topic.unbind(first)
+    bound(topic, "a.#.b", "another")
+    assert sorted(routed(topic, key)) == sorted(patterns[1:])
+    assert sorted(routed(topic, "a." * 126 + "b")) == sorted([*patterns[1:], "another"])
+
+
 def test_a_pattern_bound_by_many_queues_reaches_each_of_them() -> None:
     topic = made(TopicExchange)
     first = bound(topic, "a.#", "q1")
