@@ -38,7 +38,10 @@ cdef class Span:
         begin=Py_ssize_t, behind=Py_ssize_t, before=uint32_t, number=Py_ssize_t, place=Py_ssize_t, time=int64_t
     )
     cdef _fill_in(self, uint32_t[::1] ends, int64_t[::1] times)
-    @cython.locals(last=bytes, begin=Py_ssize_t, list_at=Py_ssize_t, address_size=Py_ssize_t, list_size=Py_ssize_t)
+    @cython.locals(
+        source='const unsigned char*', last=bytes, end=Py_ssize_t, begin=Py_ssize_t, list_at=Py_ssize_t,
+        address_size=Py_ssize_t, list_size=Py_ssize_t,
+    )
     cdef Py_ssize_t _add_shapes(self, bytes octets, Py_ssize_t at, Py_ssize_t count, Py_ssize_t shape_count) except -1
 
 @cython.final
@@ -56,7 +59,7 @@ cdef class Block:
     cdef _chunk(self, Py_ssize_t at)
     @cython.locals(source='const unsigned char*', left=Py_ssize_t)
     cdef Py_ssize_t _size_at(self, Py_ssize_t at) except -1
-    @cython.locals(octets=bytes, source='const unsigned char*', checksum=uint32_t)
+    @cython.locals(source='const unsigned char*', checksum=uint32_t)
     cdef bint _is_intact(self, Py_ssize_t at, Py_ssize_t size) except -1
 
 cdef uint32_t _little(const unsigned char* octets, Py_ssize_t at) noexcept

@@ -51,7 +51,7 @@ class Span:
         self._counts: list[int] = []
         self._times: list[int] = []
         self._ends: list[bytes] = [bytes(_WIDTH)]
-        self._bodies: list[memoryview] = []
+        self._bodies: list[bytes] = []
         self._known: dict[tuple[bytes, bytes], int] = {}
         # The octets of the shape of all messages so far; empty if they have several.
         self._last_shape = b""
@@ -77,12 +77,13 @@ class Span:
         at += _HEAD_SIZE
         ends_at = at + _WIDTH
         at = ends_at + _WIDTH * count
-        # What is read below lies within the octets.
+        # What is read below lies within the octets: once here, and once behind the shapes.
         assert at <= len(octets)
         size = _little(source, at - _WIDTH)
-        self._ends.append(octets[ends_at:at])
+        self._ends.append(source[ends_at:at])
         at = self._add_shapes(octets, at, count, shape_count)
-        self._bodies.append(memoryview(octets)[at : at + size])
+        assert at + size <= len(octets)
+        self._bodies.append(source[at : at + size])
         self._counts.append(count)
         self.count += count
 
@@ -109,9 +110,10 @@ class Span:
 
     def _add_shapes(self, octets: bytes, at: int, count: int, shape_count: int) -> int:
         """Know the shapes of `count` messages; answers where the bodies begin."""
-        last = self._last_shape
-        if shape_count == 1 and last and octets.startswith(last, at):
-            return at + len(last)
+        source, last = octets, self._last_shape
+        end = at + len(last)
+        if shape_count == 1 and last and end <= len(octets) and source[at:end] == last:
+            return end
         column: array[int] | None = None
         if shape_count > 1:
             column = array("I", octets[at : at + _WIDTH * count])
@@ -209,11 +211,11 @@ class Block:
 
     def _is_intact(self, at: int, size: int) -> bool:
         """Whether the checksums of the chunk at `at` are right."""
-        octets = source = self._octets
-        checksum: int = extend(self._seed, octets[at : at + _HEAD_CHECKSUM_AT])
+        source = self._octets
+        checksum: int = extend(self._seed, source[at : at + _HEAD_CHECKSUM_AT])
         if checksum != uint32(source, at + _HEAD_CHECKSUM_AT):
             return False
-        checksum = extend(self._seed, octets[at + _HEAD_SIZE : at + size])
+        checksum = extend(self._seed, source[at + _HEAD_SIZE : at + size])
         return checksum == uint32(source, at + _BODY_CHECKSUM_AT)
 
 
