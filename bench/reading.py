@@ -14,6 +14,7 @@ from warren.management.arrow.encoder import Encoder
 from warren.management.arrow.rows import Rows, rows_of_chunk, rows_of_messages
 from warren.model.message import Message, encode_address
 from warren.store.streams.chunk import Chunk, ChunkBuilder, read_head
+from warren.store.streams.span import Block
 from warren.wire.properties import BasicProperties
 
 FEW = ("offset", "routing_key", "body")
@@ -37,6 +38,9 @@ def main() -> None:
         ("the same, three columns", chunk_of(equal), FEW, None),
         ("the same, zstd", chunk_of(equal), NAMES, "zstd"),
         ("the same, lz4", chunk_of(equal), NAMES, "lz4"),
+        ("chunks of 100 together", chunks_of(equal, 100), NAMES, None),
+        ("chunks of 25 together", chunks_of(equal, 25), NAMES, None),
+        ("chunks of 10 together", chunks_of(equal, 10), NAMES, None),
         ("chunk, each with an id", chunk_of(unlike), NAMES, None),
         ("the same, three columns", chunk_of(unlike), FEW, None),
         ("messages of a queue", messages_of(equal), NAMES, None),
@@ -69,6 +73,23 @@ def chunk_of(messages: list[Message]) -> Callable[[], Rows]:
         head = read_head(octets, 0, 1, 2)
         assert head is not None
         return rows_of_chunk("q", Chunk(octets, 0, head), 0, len(messages))
+
+    return rows
+
+
+def chunks_of(messages: list[Message], count: int) -> Callable[[], Rows]:
+    """Rows out of chunks of `count` messages, as a publisher leaves them who waits, with their checksums."""
+    octets = b""
+    for first in range(0, len(messages), count):
+        builder = ChunkBuilder(first)
+        for each in messages[first : first + count]:
+            builder.add(each)
+        octets += builder.encode(1, 2, 0)
+
+    def rows() -> Rows:
+        found = Block(octets, 1, 2).take(0, 0, len(messages))
+        assert found is not None
+        return rows_of_chunk("q", found, 0, len(messages))
 
     return rows
 
