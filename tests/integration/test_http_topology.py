@@ -27,7 +27,8 @@ def test_an_exchange_is_declared_once_and_compared_then(client: Client) -> None:
 @pytest.mark.parametrize(
     ("line", "body", "answer"),
     [
-        ("PUT /exchanges/t/bad", {"type": "nope"}, (400, "invalid exchange type 'nope'")),
+        ("PUT /exchanges/t/bad", {"type": "nope"}, (400, "unknown exchange type 'nope'")),
+        ("PUT /exchanges/t/bad", {"type": True}, (400, "invalid exchange type 'true'")),
         ("PUT /exchanges/t/bad", {"durable": "x"}, (400, ["not_boolean", "x"])),
         ("PUT /exchanges/t/bad", {"arguments": {"x": None}}, (400, "null_not_allowed")),
         ("PUT /exchanges/t/amq.bad", {"type": "direct"}, (401, "Access refused.")),

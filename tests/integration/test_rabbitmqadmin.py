@@ -113,7 +113,7 @@ def test_definitions_go_out_and_come_in(node: Broker, script: str, tmp_path: Pat
 REFUSED = (
     (("delete", "queue", "name=none"), "Not found"),
     (("close", "connection", "name=none"), "Not found"),
-    (("declare", "exchange", "name=y", "type=none"), "invalid exchange type"),
+    (("declare", "exchange", "name=y", "type=none"), "unknown exchange type"),
     (("--password", "wrong", "list", "queues"), "Access refused"),
     (("list", "nosuch"), "know how to list nosuch"),
     (("dance",), "Action dance not understood"),

@@ -50,6 +50,8 @@ _METHOD_WORK = METHOD_WORK
 _DECLARATION_WORK = DECLARATION_WORK
 _SETTLING = (methods.BasicAck.index, methods.BasicNack.index, methods.BasicReject.index)
 _ACK_SIZE = 13
+# What RabbitMQ says of a channel that is open, or that waits for close-ok.
+_OPEN_ALREADY = "second 'channel.open' seen"
 _HEAD_SIZE = 7
 _SIZE_AT = 3
 
@@ -270,6 +272,8 @@ class Channel:
                 self.is_closed = True
             elif index == methods.ChannelClose.index:
                 self._outbox.method(self.number, methods.ChannelCloseOk())
+            elif index == methods.ChannelOpen.index:
+                raise ChannelNumberError(_OPEN_ALREADY, method_index=index)
 
     def _settles_only(self, reader: FrameReader) -> bool:
         """True if the frame settles what is unsettled, which need not wait behind what is published.
@@ -354,7 +358,7 @@ class Channel:
         self._outbox.method(self.number, methods.ChannelCloseOk())
 
     def _open(self, _: Method) -> None:
-        raise ChannelNumberError("second 'channel.open' seen")
+        raise ChannelNumberError(_OPEN_ALREADY)
 
     def _flow(self, method: methods.ChannelFlow) -> None:
         if not method.active:

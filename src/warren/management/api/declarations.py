@@ -56,8 +56,10 @@ async def put_exchange(request: web.Request, node: Managed) -> web.StreamRespons
     asks = asking(request, node)
     name, fields = name_of(request, "exchange"), await read_fields(request)
     kind = fields.get("type", "direct")
-    if not isinstance(kind, str) or kind not in EXCHANGE_TYPES:
+    if not isinstance(kind, str) or not kind:
         raise bad_request(f"invalid exchange type '{printed_text(kind)}'")
+    if kind not in EXCHANGE_TYPES:
+        raise bad_request(f"unknown exchange type '{kind}'")
     method = methods.ExchangeDeclare(
         exchange=name,
         type=kind,
