@@ -109,3 +109,28 @@ def test_no_page_says_that_there_is_nothing_before_it_knows(tab: Visit, where: s
     page.unroute("**/api/warren/live?*")
     expect(page.get_by_text("Loading …")).to_have_count(0)
     tab.complaints.clear()
+
+
+def test_what_is_deleted_meanwhile_is_said_to_be_gone_and_can_not_be_deleted(
+    node: Broker, tab: Visit
+) -> None:
+    page = tab.page
+    publish(node, "goes", 1)
+    tab.open("queues/%2F/goes")
+    expect(page.get_by_role("button", name="Delete", exact=True)).to_be_visible()
+    api(node, "DELETE /queues/%2F/goes")
+    expect(page.get_by_role("alert")).to_be_visible(timeout=20_000)
+    expect(page.get_by_role("button", name="Delete", exact=True)).to_have_count(0)
+    expect(page.get_by_role("button", name="Purge", exact=True)).to_have_count(0)
+
+
+def test_messages_are_moved_within_their_virtual_host_unless_another_is_chosen(
+    node: Broker, tab: Visit
+) -> None:
+    page = tab.page
+    api(node, "PUT /vhosts/shop", {})
+    api(node, "PUT /queues/shop/there", {"durable": True})
+    tab.open("queues/shop/there")
+    page.get_by_role("tab", name="Move").click()
+    expect(page.locator("[name=destination_vhost]")).to_have_value("shop")
+    api(node, "DELETE /vhosts/shop")

@@ -235,7 +235,7 @@ CASES = (
     Case("feature-flags list", (), "quorum_queue"),
     Case("feature-flags enable", ("user_limits",), "enabled"),
     Case("feature-flags enable", ("all",), "8 enabled"),
-    Case("feature-flags enable", ("nosuch",), "unsupported", status=1),
+    Case("feature-flags enable", ("nosuch",), "no such feature flag", status=1),
     Case("nodes report", (), "connection_max"),
     Case("nodes report", ("--json",), '"bindings": ['),
     Case("health alarms", (), "no alarms"),

@@ -37,7 +37,8 @@ export function useLive<T>(url: string): Live<T> {
     setState((before) =>
       status === 200
         ? { url, data: body as T }
-        : { ...(before?.url === url ? before : {}), url, error: new ApiError(status, reasonIn(body)) },
+        : // What is gone is not shown any more, nor what could be done with it.
+          { ...(before?.url === url && status !== 404 ? before : {}), url, error: new ApiError(status, reasonIn(body)) },
     );
   useEffect(() => listen(url, show), [url]);
   const current = state?.url === url ? state : undefined;

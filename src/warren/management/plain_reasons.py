@@ -20,6 +20,8 @@ _TOKEN = re.compile(
     r'\s*(?:<<(?:"(?P<binary>(?:[^"\\]|\\.)*)"(?:/utf8)?|(?P<octets>[\d,\s]*))>>|"(?P<string>(?:[^"\\]|\\.)*)"'
     r"|(?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)|(?P<atom>[a-z]\w*)|'(?P<quoted>[^']*)'|(?P<sign>#\{|=>|[\[\]{},]))"
 )
+# Of several words, and nothing else.
+_ATOM = re.compile(r"[a-z]+(?:_[a-z]+)+")
 _ESCAPED = re.compile(r"\\(.)")
 _NOT_POLICY_SETTINGS = "are not recognised policy settings"
 _HEADING = "Validation failed\n\n"
@@ -51,6 +53,18 @@ _WORDS = {
     "rejected Unable to publish message. Check queue limits.": (
         "not published: a queue refused the message, as it is full or cannot write it"
     ),
+    "not_json": "the body is no JSON",
+    "failed_to_parse_json": "the file is no JSON",
+    "failed_to_parse_form": "the form cannot be read",
+    "name_too_long": "the name is too long",
+    "routing_key_too_long": "the routing key is too long",
+    "payload_not_string": "the payload must be a text",
+    "tags_not_present": "tags are missing",
+    "both_password_and_password_hash_are_provided": "there is a password and a hash of one: give either",
+    "vhost_or_user_not_found": "there is no such virtual host or user",
+    "not_affordable": "checking the hash {} would take too long",
+    "not_boolean": "{} must be true or false",
+    "not_integer": "{} must be a whole number",
     "unsupported": "this broker has no such feature flag",
     "vhost_not_found": "there is no such virtual host",
 }
@@ -74,7 +88,7 @@ def plain(reason: object) -> str:
         return reason
     if not isinstance(reason, str):
         return json.dumps(reason, ensure_ascii=False)
-    if reason in _WORDS:
+    if reason in _WORDS or _ATOM.fullmatch(reason):
         return _said(_Atom(reason), ())
     if reason.startswith(_HEADING):
         # RabbitMQ writes these for HTML.

@@ -1,7 +1,11 @@
 """Reasons with Erlang's terms, as people are told them."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from warren.management import plain_reasons
 from warren.management.plain_reasons import plain
 
 
@@ -43,6 +47,8 @@ from warren.management.plain_reasons import plain
         ),
         (["no_such_user", "ann"], "there is no user 'ann'"),
         (["not_tags", 5], "5 are no tags"),
+        ("not_json", "the body is no JSON"),
+        ("unsupported", "this broker has no such feature flag"),
     ],
 )
 def test_a_term_is_said_in_words(reason: object, message: str) -> None:
@@ -65,3 +71,15 @@ def test_a_term_is_said_in_words(reason: object, message: str) -> None:
 )
 def test_what_is_no_term_stays_as_it_is(reason: str) -> None:
     assert plain(reason) == reason
+
+
+# A reason that the API gives as it is: an atom of Erlang's, alone or before what it is about.
+ATOMS = re.compile(r'bad_request\(\[?"([a-z]+(?:_[a-z]+)*)"')
+
+
+def test_every_atom_that_the_api_gives_as_a_reason_has_words() -> None:
+    sources = Path(plain_reasons.__file__).parent.rglob("*.py")
+    atoms = {atom for source in sources for atom in ATOMS.findall(source.read_text())}
+    assert len(atoms) > 20
+    assert {atom for atom in atoms if "_" in plain(atom)} == set()
+    assert {atom for atom in atoms if plain(atom) == atom} <= {"unknown"}
