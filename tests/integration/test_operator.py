@@ -241,7 +241,7 @@ CASES = (
     Case("health alarms", (), "no alarms"),
     Case("health local-alarms", (), "no alarms"),
     Case("health virtual-hosts", (), "every vhost runs"),
-    Case("health port", ("1",), "No active listener", status=6),
+    Case("health port", ("1",), "nothing listens on port 1", status=6),
     Case("health protocol", ("amqp",), "protocol amqp: listens"),
     Case("health certificates", ("--within", "2", "--unit", "weeks"), "within 2 weeks"),
     Case("health running", (), "it runs"),
