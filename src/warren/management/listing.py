@@ -28,7 +28,7 @@ from warren.limits_http import (
 )
 from warren.management.names import NameFilter, PatternError, name_filter
 from warren.management.ranking import ranked
-from warren.management.replies import bad_request, encoded, reply, reply_in_parts
+from warren.management.replies import WHOLE, bad_request, encoded, reply, reply_in_parts
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -82,7 +82,7 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
     records: Sequence[R] = listing.records if isinstance(listing.records, list) else list(listing.records)
     total = len(records)
     if page is not None and page.name is not None:
-        records = await _chosen(records, listing.column("name"), page.name)
+        records = await _chosen(request, records, listing.column("name"), page.name)
     found = len(records)
     if page is not None and page.start >= found and page.number != 1:
         raise bad_request(
@@ -99,11 +99,11 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
         await listing.prepare(shown)
     views, per_turn = _views(listing, columns)
     if page is None:
-        return await reply_in_parts(request, await _written(shown, views, per_turn))
+        return await reply_in_parts(request, await _written(request, shown, views, per_turn))
     items: list[Facts] = []
     for piece in _pieces(shown, per_turn):
         items += views(piece)
-        await asyncio.sleep(0)
+        await _next_turn(request)
     return reply(
         {
             "filtered_count": found,
@@ -191,7 +191,9 @@ def _invalid(message: str = "") -> Exception:
     return bad_request("Pagination parameters are invalid", message=message)
 
 
-async def _chosen(records: Sequence[R], names_of: Column[R] | None, chosen: NameFilter) -> Sequence[R]:
+async def _chosen(
+    request: web.Request, records: Sequence[R], names_of: Column[R] | None, chosen: NameFilter
+) -> Sequence[R]:
     """The records whose name is `chosen`; a pattern that takes its time is refused."""
     assert names_of is not None
     found: list[R] = []
@@ -200,7 +202,7 @@ async def _chosen(records: Sequence[R], names_of: Column[R] | None, chosen: Name
             found += compress(piece, chosen.fits([str(name) for name in names_of(piece)]))
         except PatternError as error:
             raise _invalid(str(error)) from None
-        await asyncio.sleep(0)
+        await _next_turn(request)
     return found
 
 
@@ -220,12 +222,12 @@ async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R
         run = [(key, next(places), record) for key, record in zip(keys, piece, strict=True)]
         run.sort(key=_without_record, reverse=True)
         runs.append(run)
-        await asyncio.sleep(0)
+        await _next_turn(request)
     merged: list[R] = []
     ordered = merge(*map(_taken, runs), key=_without_record)
     while piece := [record for _, _, record in islice(ordered, LISTED_PER_TURN)]:
         merged += piece
-        await asyncio.sleep(0)
+        await _next_turn(request)
     if is_reverse:
         merged.reverse()
     return merged
@@ -253,7 +255,7 @@ async def _slice(
         is_column = listing.column(name) is not None
         for piece in _pieces(records, NAMES_PER_TURN if is_column else LISTED_PER_TURN):
             keys += _keys(listing, [name], piece)[0]
-            await asyncio.sleep(0)
+            await _next_turn(request)
         found = [records[place] for place in await ranked(keys, start, end)]
     return found[::-1] if is_reverse else found
 
@@ -296,7 +298,7 @@ def _views(
 
 
 async def _written(
-    records: Sequence[R], views: Callable[[Sequence[R]], list[Facts]], per_turn: int
+    request: web.Request, records: Sequence[R], views: Callable[[Sequence[R]], list[Facts]], per_turn: int
 ) -> list[bytes]:
     """The whole list as JSON, in parts."""
     parts = [b"["]
@@ -304,9 +306,16 @@ async def _written(
         if len(parts) > 1:
             parts.append(b",")
         parts.append(encoded(views(piece))[1:-1])
-        await asyncio.sleep(0)
+        await _next_turn(request)
     parts.append(b"]")
     return parts
+
+
+async def _next_turn(request: web.Request) -> None:
+    """Let others go on; ConnectionResetError if the client has left, for whom no list is made any more."""
+    await asyncio.sleep(0)
+    if request.transport is None and WHOLE not in request:
+        raise ConnectionResetError("the client has left")
 
 
 def _pieces(records: Sequence[R], size: int) -> Iterator[Sequence[R]]:

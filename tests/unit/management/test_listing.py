@@ -12,7 +12,7 @@ from warren.limits_http import (
     LISTED_PER_TURN,
 )
 from warren.management.listing import Facts, Listing, reply_list, reply_one, selected, sort_value
-from warren.management.replies import Refused
+from warren.management.replies import WHOLE, Refused
 
 RECORDS = [("b", 2), ("a", 10), ("C", 1)]
 
@@ -170,3 +170,13 @@ def test_what_is_sorted_already_is_listed_as_what_is_not(query: str, page: str) 
     assert isinstance(response, web.Response)
     assert isinstance(response.body, bytes)
     assert json.loads(response.body) == listed(query + page, records)
+
+
+def test_a_list_for_a_client_that_has_left_is_not_made() -> None:
+    asked = make_mocked_request("GET", "/")
+    asked.protocol.transport = None  # type: ignore[misc]
+    with pytest.raises(ConnectionResetError):
+        asyncio.run(reply_list(asked, listing(RECORDS)))
+    # Others may wait for what one who has left asked for them all.
+    asked[WHOLE] = True
+    assert asyncio.run(reply_list(asked, listing(RECORDS))).status == 200
