@@ -196,8 +196,7 @@ DIRECTORY_REMEMBERED_MS = 15_000
 # --- publishing ---------------------------------------------------------------------------------
 # Addresses (exchange and routing key) that a channel remembers its permission for; then it forgets all.
 PUBLISHER_ADDRESSES_MAX = 1024
-# Octets of frames that wait for a slow answer, the disk or the end of an alarm, in one connection; then it is
-# not read.
+# Octets of frames of one connection that wait for a slow answer, the disk or an alarm; then it is not read.
 HELD_FRAMES_SIZE_MAX = 1_048_576
 # And in all connections; then none of those that hold any is read: a thousand publishers hold 100 MB at most.
 HELD_FRAMES_TOTAL_SIZE_MAX = 67_108_864
