@@ -483,7 +483,7 @@ LEASE_TTL_S_MAX = 86_400
 LEASE_TTL_S = 300
 # What a client may call a lease by.
 LEASE_KEY_SIZE_MAX = 1_024
-# Messages that are taken or settled in one turn for a lease: half a millisecond.
+# Messages that are taken, read or settled in one turn for a lease: half a millisecond.
 LEASED_PER_TURN = 512
 
 # --- journal ------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from warren.model.message cimport Message, body_size_of, published_at_of
+from warren.model.message cimport Message, published_at_of
 from warren.queues.classic cimport ClassicQueue
 from warren.queues.queue cimport Delivery
 
@@ -25,8 +25,9 @@ cdef class MessageColumns:
     cdef bytes _property_list
     cdef uint32_t _kind
 
-    @cython.locals(count=Py_ssize_t)
     cpdef add(self, int64_t place, Message message, bint is_redelivered)
+    @cython.locals(count=Py_ssize_t)
+    cdef _append(self, int64_t place, Message message, bytes body, bint is_redelivered)
     @cython.locals(octets=int64_t, count=Py_ssize_t, delivery=Delivery)
     cpdef Py_ssize_t add_deliveries(
         self, ClassicQueue queue, list deliveries, int64_t first, int64_t octets_max

@@ -6,7 +6,7 @@ works until its count is done, without giving anybody else a turn.
 
 from array import array
 
-from warren.model.message import Message, body_size_of, published_at_of
+from warren.model.message import Message, published_at_of
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
 
@@ -87,6 +87,10 @@ class MessageColumns:
 
     def add(self, place: int, message: Message, is_redelivered: bool) -> None:
         """Add `message`, which is at `place`. IndexError beyond the capacity."""
+        self._append(place, message, message.content[:-1], is_redelivered)
+
+    def _append(self, place: int, message: Message, body: bytes, is_redelivered: bool) -> None:
+        """Add `message`, which has `body` or has it on the disk."""
         count = self.count
         if count >= len(self._places_array):
             raise IndexError(count)
@@ -98,8 +102,8 @@ class MessageColumns:
         self._is_redelivered.append(is_redelivered)
         if is_redelivered:
             self.has_redelivered = True
-        self._bodies.append(message.content[:-1])
-        self.octets += body_size_of(message)
+        self._bodies.append(body)
+        self.octets += len(body)
         self._ends[count + 1] = self.octets
         self.count = count + 1
 
@@ -118,7 +122,7 @@ class MessageColumns:
                 octets += delivery.octets
                 if count and octets > octets_max:
                     break
-                self.add(first + count, queue.whole(delivery), delivery.attempts > 0)
+                self._append(first + count, delivery.message, queue.body(delivery), delivery.attempts > 0)
             count += 1
         return count
 

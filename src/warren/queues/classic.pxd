@@ -43,6 +43,9 @@ cdef class ClassicQueue(LocalQueue):
     cpdef pump(self)
     @cython.locals(delivery=Delivery, handed_out=HandedOut)
     cpdef Delivery get(self, bint no_ack=*)
+    cpdef int64_t place_of(self, Delivery delivery) except -1
+    cpdef Message whole(self, Delivery delivery)
+    cpdef bytes body(self, Delivery delivery)
     cpdef acknowledge(self, Delivery delivery)
     cpdef requeue(self, Delivery delivery)
     @cython.locals(deadline=int64_t)

@@ -329,6 +329,10 @@ class ClassicQueue(LocalQueue):
         """The message of `delivery`, with its body. ConnectionForced if that cannot be read."""
         return self._ready.whole(delivery.message)
 
+    def body(self, delivery: Delivery) -> bytes:
+        """The body of the message of `delivery`. ConnectionForced if it cannot be read."""
+        return self._ready.body(delivery.message)
+
     def acknowledge(self, delivery: Delivery) -> None:
         """`delivery` is done with."""
         self.acknowledged_count += 1

@@ -47,6 +47,8 @@ cdef class KeptReady(Ready):
     cpdef clear(self)
     @cython.locals(stored=StoredMessage)
     cpdef Message whole(self, Message message)
+    @cython.locals(stored=StoredMessage, read=bytes)
+    cpdef bytes body(self, Message message)
     @cython.locals(read=StoredMessage)
     cdef Message _read(self, uint64_t location)
     cdef bint _takes_too_much(self) except -1

@@ -153,6 +153,20 @@ class KeptReady(Ready):
         stored: StoredMessage = message  # type: ignore[assignment]
         return self._read(stored.location)
 
+    def body(self, message: Message) -> bytes:
+        """The body of `message`, which was handed out. ConnectionForced if it cannot be read."""
+        if not message.flags & _LIGHT:
+            return Ready.body(self, message)
+        stored: StoredMessage = message  # type: ignore[assignment]
+        self._stores.read_count += 1
+        try:
+            read = self._stores.store_of(stored.location).reader().read_body(stored.location)
+        except OSError:
+            read = None
+        if read is None:
+            raise ConnectionForced(_UNREADABLE)
+        return read
+
     def settled(self, delivery: Delivery) -> None:
         """`delivery`, taken out before, will not come back."""
         if self._out:

@@ -165,6 +165,10 @@ class PriorityReady(Ready):
         """`message`, which was handed out, with its content."""
         return self._level(message).whole(message)
 
+    def body(self, message: Message) -> bytes:
+        """The body of `message`, which was handed out."""
+        return self._level(message).body(message)
+
     def settled(self, delivery: Delivery) -> None:
         """`delivery`, taken out before, will not come back."""
         self._level(delivery.message).settled(delivery)

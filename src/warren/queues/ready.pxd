@@ -30,6 +30,8 @@ cdef class Ready:
     cpdef bint is_fresh(self) except -1
     cpdef Message pop_message(self)
     cpdef Message whole(self, Message message)
+    cpdef bytes body(self, Message message)
+    cpdef int64_t place_of(self, Delivery delivery) except -1
     cpdef settled(self, Delivery delivery)
     cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
     cpdef restore(self, int level, object found, int64_t ttl_ms)

@@ -137,6 +137,10 @@ class Ready:
         """`message`, which was handed out, with its content."""
         return message
 
+    def body(self, message: Message) -> bytes:
+        """The body of `message`, which was handed out."""
+        return message.content[:-1]
+
     def settled(self, delivery: Delivery) -> None:
         """`delivery`, taken out before, will not come back."""
 

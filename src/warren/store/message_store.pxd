@@ -54,6 +54,7 @@ cdef class MessageStore:
     cdef readonly uint64_t written
 
     cpdef append(self, StoredMessage message, Lane lane, uint64_t position)
+    cpdef Reader reader(self)
     cpdef confirm(self, Confirmation confirmation, uint64_t sequence)
     cpdef release(self, StoredMessage message, Lane lane, uint64_t position)
     cpdef release_at(self, uint64_t location, Lane lane, uint64_t position)

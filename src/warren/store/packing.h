@@ -54,6 +54,12 @@ static int warren_checksum(uint32_t *checksum, const char *octets, Py_ssize_t co
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Over `octets` from `begin` to before `end`; -1 with an exception. */
+static inline int64_t checksum_of(uint32_t seed, PyObject *octets, Py_ssize_t begin, Py_ssize_t end)
+{
+    return warren_checksum(&seed, PyBytes_AS_STRING(octets) + begin, end - begin) ? -1 : (int64_t)seed;
+}
+
 static inline char *warren_put(char *at, const char *octets, Py_ssize_t count)
 {
     memcpy(at, octets, (size_t)count);

@@ -1,4 +1,4 @@
-"""The parts of a record behind one another, with their size and checksum before them.
+"""The parts of a record behind one another, with their size and checksum before them, and the checksum alone.
 
 Only this runs interpreted; compiled, `packing.h` does the same in its place, without a call of Python's for
 any of it, and where the checksum is made by the same library.
@@ -25,3 +25,9 @@ def pack(
         size += len(content)
         checksum = extend(checksum, content)
     return size.to_bytes(4, "big") + checksum.to_bytes(4, "big") + rest
+
+
+def checksum_of(seed: int, octets: bytes, begin: int, end: int) -> int:
+    """The checksum that starts from `seed`, over `octets` from `begin` to before `end`."""
+    checksum: int = extend(seed, octets[begin:end])
+    return checksum

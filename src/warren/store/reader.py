@@ -8,7 +8,7 @@ from collections.abc import Callable
 from warren.limits import READ_AHEAD_SIZE, READ_ALONE_SIZE, READ_GAP_MAX
 from warren.model.message import StoredMessage, presume_died
 from warren.store.disk import Disk
-from warren.store.record import HEAD_SIZE, decode_message, is_intact, uint32
+from warren.store.record import HEAD_SIZE, decode_body, decode_message, is_intact, uint32
 from warren.store.segment import Segment, SegmentError
 
 _HEAD_SIZE = HEAD_SIZE
@@ -21,7 +21,7 @@ _SEGMENT_SHIFT = 32
 class Reader:
     """Reads for all queues of a store: what lies together is often asked for together, as at a start."""
 
-    __slots__ = ("_chunk", "_disk", "_end", "_report", "_segment", "_segments", "_start")
+    __slots__ = ("_begin", "_chunk", "_disk", "_end", "_report", "_segment", "_segments", "_start")
 
     def __init__(
         self, disk: Disk, segments: dict[int, Segment], report: Callable[[OSError | SegmentError], None]
@@ -34,12 +34,40 @@ class Reader:
         self._segment = Segment(0)
         self._start = 0
         self._end = 0
+        # Where in the chunk the record is that was found last.
+        self._begin = 0
 
     def read(self, location: int) -> StoredMessage | None:
         """The message that was written at `location`; None if it is damaged, which is reported.
 
         OSError when the disk cannot be read, which is reported too.
         """
+        size = self._find(location)
+        if not size:
+            return None
+        message = decode_message(self._chunk, self._begin, size)
+        message.location = location
+        message.references = 1
+        if not self._segment.knows_deaths:
+            presume_died(message)
+        self._leave_large()
+        return message
+
+    def read_body(self, location: int) -> bytes | None:
+        """The body of that message, for who has all the rest of it; see `read`."""
+        size = self._find(location)
+        if not size:
+            return None
+        body = decode_body(self._chunk, self._begin, size)
+        self._leave_large()
+        return body
+
+    def forget(self) -> None:
+        """Let go of what was read along."""
+        self._chunk = b""
+
+    def _find(self, location: int) -> int:
+        """Have the record at `location` in `_chunk`, at `_begin`; answers its size, 0 if it is damaged."""
         number = location >> _SEGMENT_SHIFT
         at = location - (number << _SEGMENT_SHIFT)
         segment = self._segment
@@ -59,20 +87,15 @@ class Reader:
             begin = 0
             if not size:
                 self._report(SegmentError(segment.name, at, "a message is damaged"))
-                return None
+                return 0
+        self._begin = begin
         self._end = at + size
-        message = decode_message(self._chunk, begin, size)
-        message.location = location
-        message.references = 1
-        if not segment.knows_deaths:
-            presume_died(message)
+        return size
+
+    def _leave_large(self) -> None:
+        """Let go of a chunk that is there for one large message."""
         if len(self._chunk) > _READ_AHEAD_SIZE:
             self._chunk = b""
-        return message
-
-    def forget(self) -> None:
-        """Let go of what was read along."""
-        self._chunk = b""
 
     def _fill(self, segment: Segment, at: int) -> int:
         """Read what lies at `at` of `segment`; answers the size of the record there, 0 if it is damaged."""

@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cimport cython
 from warren.model.message cimport StoredMessage, new_stored_message, published_at_of
-from warren.store.packing cimport pack
+from warren.store.packing cimport checksum_of, pack
 
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _REFERENCE_SIZE
@@ -20,13 +20,15 @@ cpdef encode_message(StoredMessage message, bytes references, uint32_t seed, lis
 cpdef Py_ssize_t message_record_size(StoredMessage message, bytes references)
 @cython.locals(octets=bytearray, source='const unsigned char*')
 cpdef bytes encode_reference(uint32_t queue, uint64_t position)
-@cython.locals(source='const unsigned char*', end=Py_ssize_t, checksum=uint32_t)
+@cython.locals(source='const unsigned char*', end=Py_ssize_t, checksum=int64_t)
 cpdef Py_ssize_t is_intact(bytes octets, Py_ssize_t at, uint32_t seed) except -1
 @cython.locals(
     source='const unsigned char*', body=Py_ssize_t, address_at=Py_ssize_t, list_at=Py_ssize_t, content_at=Py_ssize_t,
     message=StoredMessage,
 )
 cpdef StoredMessage decode_message(bytes octets, Py_ssize_t at, Py_ssize_t size)
+@cython.locals(source='const unsigned char*', content_at=Py_ssize_t)
+cpdef bytes decode_body(bytes octets, Py_ssize_t at, Py_ssize_t size)
 cpdef uint64_t group_size(const unsigned char* octets, Py_ssize_t at) noexcept
 @cython.locals(key_at=Py_ssize_t, value_at=Py_ssize_t)
 cpdef tuple decode_mark(bytes octets, Py_ssize_t at, Py_ssize_t size)

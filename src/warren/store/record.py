@@ -23,7 +23,7 @@ from google_crc32c import extend
 
 from warren.limits import CONTENT_COPIED_MAX
 from warren.model.message import StoredMessage, new_stored_message, published_at_of
-from warren.store.packing import pack
+from warren.store.packing import checksum_of, pack
 
 # 2: with GROUP. 3: with messages that say by a flag that they died.
 VERSION = 3
@@ -152,7 +152,7 @@ def is_intact(octets: bytes, at: int, seed: int) -> int:
     end += uint32(source, at)
     if end > len(octets) or not source[at + 8]:
         return 0
-    checksum: int = extend(seed, source[at + 8 : end])
+    checksum = checksum_of(seed, octets, at + 8, end)
     return end - at if checksum == uint32(source, at + 4) else 0
 
 
@@ -174,6 +174,14 @@ def decode_message(octets: bytes, at: int, size: int) -> StoredMessage:
     message.flags = source[body + 8]
     message.priority = source[body + 9]
     return message
+
+
+def decode_body(octets: bytes, at: int, size: int) -> bytes:
+    """The body of the message of the intact record of `size` octets at `at`."""
+    source = octets
+    content_at = at + size - content_size(source, at, size)
+    assert at < content_at < at + size <= len(octets)
+    return source[content_at : at + size - 1]
 
 
 def first_reference(at: int) -> int:

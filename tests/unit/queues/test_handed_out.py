@@ -199,6 +199,24 @@ def test_what_comes_back_goes_out_again_whole_and_in_order(settings: dict[str, o
     assert node.restarted().is_empty
 
 
+@pytest.mark.parametrize("settings", [{}, {"priority_max": 3}])
+def test_a_body_is_read_alone_where_the_rest_is_still_in_memory(settings: dict[str, object]) -> None:
+    node, deliveries = handed_out(**settings)
+    assert [node.queue.body(one) for one in deliveries] == BODIES
+    assert [is_light(one) for one in deliveries] == [False] * 2 + [True] * 8
+
+
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_body_that_cannot_be_read_is_reported_and_stays_unsettled(is_damaged: bool) -> None:
+    node, deliveries = handed_out()
+    node.fail(BODIES[4], is_damaged)
+    with pytest.raises(ConnectionForced, match="cannot be read"):
+        node.queue.body(deliveries[4])
+    assert {type(error) for error in node.port.reported} == {SegmentError if is_damaged else OSError}
+    assert node.queue.unacked_count == len(BODIES)
+    assert node.queue.body(deliveries[9]) == BODIES[9]
+
+
 def test_a_consumer_that_settles_nothing_gets_what_came_back() -> None:
     node, deliveries = handed_out()
     for delivery in deliveries:

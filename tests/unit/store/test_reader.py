@@ -106,6 +106,17 @@ def test_a_large_message_is_not_kept() -> None:
     assert len(written.disk.reads) > before
 
 
+def test_a_body_is_read_without_the_rest_of_its_message() -> None:
+    written = Written()
+    bodies = [b"first", b"", bytes(READ_AHEAD_SIZE), b"last"]
+    written.write(*bodies)
+    reader = written.store.reader()
+    assert [reader.read_body(location) for location in written.locations] == bodies
+    before = len(written.disk.reads)
+    assert reader.read_body(written.locations[2]) == bodies[2]
+    assert len(written.disk.reads) > before, "a large one is not kept"
+
+
 def test_what_was_read_before_a_failure_is_not_taken_for_something_else() -> None:
     written = Written()
     written.write(b"first", bytes(READ_ALONE_SIZE), b"third")

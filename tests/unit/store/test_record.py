@@ -6,11 +6,12 @@ import sys
 import pytest
 from google_crc32c import value
 
-from warren.model.message import StoredMessage, new_stored_message
+from warren.model.message import BODY_END, StoredMessage, new_stored_message
 from warren.store.record import (
     MESSAGE,
     checksum_seed,
     content_size,
+    decode_body,
     decode_message,
     encode_message,
     encode_reference,
@@ -94,3 +95,9 @@ print(encoded(bytes({size})).hex())
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == encoded(bytes(size)).hex()
+
+
+@pytest.mark.parametrize("body", [b"", b"x", bytes(70_000)])
+def test_a_body_is_decoded_alone(body: bytes) -> None:
+    octets = b"before" + encoded(body + BODY_END) + b"behind"
+    assert decode_body(octets, 6, is_intact(octets, 6, SEED)) == body

@@ -6,12 +6,12 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from aiohttp import web
 
 from warren.limits import (
-    ARROW_BROWSED_PER_TURN,
     LEASE_KEY_SIZE_MAX,
     LEASE_MESSAGES_MAX,
     LEASE_OCTETS_MAX,
     LEASE_TTL_S,
     LEASE_TTL_S_MAX,
+    LEASED_PER_TURN,
     LOOKED_AT_SIZE_MAX,
 )
 from warren.management.api.messages import readable_queue
@@ -191,7 +191,7 @@ def _leased(leasing: Leasing, id: str, held: Held, places: range) -> Iterator[Ro
     while places:
         if leasing.held.get(id) is not held:
             raise RowsGone("the lease has ended")
-        due = places[:ARROW_BROWSED_PER_TURN]
+        due = places[:LEASED_PER_TURN]
         deliveries = held.deliveries[due.start : due.stop]
         columns = MessageColumns(len(deliveries))
         places = places[columns.add_deliveries(queue, deliveries, due.start, LOOKED_AT_SIZE_MAX) :]
