@@ -28,12 +28,12 @@ from warren.metadata.commands import (
     SetPermissions,
     SetPolicy,
     SetTopicPermissions,
-    Unbind,
 )
 from warren.metadata.definitions import is_exported, json_value, parameter_entries
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import OPERATOR_POLICY, POLICY, VHOST_LIMITS
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
+from warren.metadata.topology import unbind_of
 from warren.metadata.users import User
 from warren.metadata.vhosts import Vhost
 from warren.model.names import RESERVED_PREFIX
@@ -188,24 +188,13 @@ def _topology(vhost: Vhost) -> Iterator[tuple[Key, Entry]]:
             yield Key("queues", name, queue.name), Entry(_declared_facts(queue), removal)
     for binding in list(topology.bindings()):
         if not binding.is_to_queue or is_exported(topology.queues.get(binding.destination)):
-            yield _binding_key(name, binding), Entry(_NO_FACTS, _unbind(name, binding))
+            yield _binding_key(name, binding), Entry(_NO_FACTS, unbind_of(name, binding))
 
 
 def _binding_key(vhost: str, binding: BindingRecord) -> Key:
     arguments = _written(binding.arguments) if binding.arguments_octets else ""
     more = (binding.destination_kind, binding.destination, binding.routing_key, arguments)
     return Key("bindings", vhost, binding.source, more)
-
-
-def _unbind(vhost: str, binding: BindingRecord) -> Command:
-    return Unbind(
-        vhost=vhost,
-        source=binding.source,
-        destination=binding.destination,
-        is_to_queue=binding.is_to_queue,
-        routing_key=binding.routing_key,
-        arguments=binding.arguments,
-    )
 
 
 def _written(arguments: Mapping[str, Value]) -> str:

@@ -365,3 +365,15 @@ def binding_of(command: Bind | Unbind) -> BindingRecord:
         command.routing_key,
         arguments_octets(command.arguments),
     )
+
+
+def unbind_of(vhost: str, binding: BindingRecord) -> Unbind:
+    """The command that removes `binding` of `vhost`."""
+    return Unbind(
+        vhost=vhost,
+        source=binding.source,
+        is_to_queue=binding.is_to_queue,
+        destination=binding.destination,
+        routing_key=binding.routing_key,
+        arguments=binding.arguments,
+    )

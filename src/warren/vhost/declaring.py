@@ -34,6 +34,7 @@ from warren.model import arguments as queue_arguments
 from warren.model.arguments import KIND_ARGUMENTS, QUEUE_KINDS, QUEUE_TYPE, Arguments, queue_kind
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.names import GENERATED_OCTETS, RESERVED_PREFIX, QueueName, generated_name, stripped
+from warren.vhost.binding_removal import remove_most_bindings
 from warren.vhost.errand import NextTurn
 from warren.vhost.requester import Owner, Requester
 from warren.vhost.topology import LiveQueue, Q, Topology
@@ -93,7 +94,9 @@ class Declaring(Generic[Q]):
             raise PreconditionFailed(f"{queue} not empty")
         if method.if_unused and not live.is_unused:
             raise PreconditionFailed(f"{queue} in use")
-        return await self.remove_queue(queue.name, requester.user)
+        # What must still be true when the queue goes is asked and done in one turn.
+        in_one_turn = method.if_empty or method.if_unused
+        return await self.remove_queue(queue.name, requester.user, in_one_turn=in_one_turn)
 
     async def purge_queue(self, requester: Requester, method: methods.QueuePurge) -> int:
         """Forget what is ready in a queue; answers how many messages that were."""
@@ -113,8 +116,17 @@ class Declaring(Generic[Q]):
         requester.authorizer.check_configure(self._name(name))
         return self._live(requester, name)
 
-    async def remove_queue(self, name: str, user: str = INTERNAL_USER) -> int:
-        """Delete a queue without asking: it has expired, or lost its last consumer."""
+    async def remove_queue(self, name: str, user: str = INTERNAL_USER, *, in_one_turn: bool = False) -> int:
+        """Delete a queue without asking: it has expired, or lost its last consumer.
+
+        Its bindings go before it, turn by turn if they are many, but for `in_one_turn`.
+        """
+        vhost = self._metadata.vhost(self._vhost)
+        if vhost is not None and not in_one_turn:
+            bindings = vhost.topology.bindings_to_queue(name)
+            await remove_most_bindings(
+                bindings, self._vhost, self._proposals, self._topology.later, user=user
+            )
         live = self._topology.queues.get(name)
         if live is None:
             return 0

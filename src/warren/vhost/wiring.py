@@ -17,6 +17,7 @@ from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.names import RESERVED_PREFIX, ExchangeName, QueueName, stripped
 from warren.model.terms import printed_atom
 from warren.routing.types import exchange_type
+from warren.vhost.binding_removal import remove_most_bindings
 from warren.vhost.declaring import check_owner, missing
 from warren.vhost.requester import Requester
 from warren.vhost.topology import Q, Topology
@@ -30,12 +31,13 @@ B = TypeVar("B", Bind, Unbind)
 class Wiring(Generic[Q]):
     """Declares and deletes the exchanges of one vhost, and binds and unbinds, for whoever asks."""
 
-    __slots__ = ("_metadata", "_proposals", "_router", "_vhost")
+    __slots__ = ("_later", "_metadata", "_proposals", "_router", "_vhost")
 
     def __init__(self, metadata: Metadata, proposals: Proposals, topology: Topology[Q]) -> None:
         self._metadata = metadata
         self._proposals = proposals
         self._router = topology.router
+        self._later = topology.later
         self._vhost = topology.vhost
 
     async def declare_exchange(self, requester: Requester, method: methods.ExchangeDeclare) -> None:
@@ -79,6 +81,12 @@ class Wiring(Generic[Q]):
         if exchange.name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"deletion of system {exchange} not allowed")
         requester.authorizer.check_configure(exchange)
+        if not method.if_unused:
+            records = self._records()
+            bindings = records.bindings_from(exchange.name) + records.bindings_to_exchange(exchange.name)
+            await remove_most_bindings(
+                bindings, self._vhost, self._proposals, self._later, user=requester.user
+            )
         command = DeleteExchange(vhost=self._vhost, name=exchange.name, if_unused=method.if_unused)
         reply = await self._proposals.propose(command, requester.user)
         if reply.outcome is Outcome.REFUSED:
