@@ -129,7 +129,9 @@ class HttpProtocol(RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Octets of requests."""
         super().data_received(data)
-        if self._waiter is None or self._waiter.done() or self._messages:
+        # The first octets often come before the handler waits for a request.
+        awaits = self._request_count == 0 or (self._waiter is not None and not self._waiter.done())
+        if self._messages or not awaits:
             self._part_at, self._part_size = None, 0
             return
         if self._part_at is None:
