@@ -255,7 +255,7 @@ def any_command(chance: random.Random) -> Command:
     one, two = chance.choice("abc"), chance.choice("abc")
     is_to_queue = chance.random() < 0.6
     # No two queues ever have a lease of the same id.
-    leased = one + chance.choice("123")
+    leased = f"of {one}"
     binding = {"vhost": vhost, "source": one, "destination": two, "is_to_queue": is_to_queue}
     everything: list[Command] = [
         PutVhost(name=vhost, description=one),
