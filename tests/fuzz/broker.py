@@ -136,6 +136,20 @@ def collect(connection: Connection, now: int) -> bytes:
     return said + b"".join(connection.take_output())
 
 
+# connection.close and channel.close: class and method, then the reply-code, and the reply-text with its size.
+_CLOSES = (b"\x00\x0a\x00\x32", b"\x00\x14\x00\x28")
+_TEXT_AT = 7
+
+
+def _decoded(octets: bytes) -> Method:
+    """The method in `octets`; the reply-text of a close quotes what a client sent, which may be no UTF-8."""
+    if octets.startswith(_CLOSES):
+        end = _TEXT_AT + octets[_TEXT_AT - 1]
+        text = octets[_TEXT_AT:end].decode("ascii", "replace").replace("\ufffd", "?").encode()
+        octets = octets[:_TEXT_AT] + text + octets[end:]
+    return decode_method(octets)
+
+
 def heard(said: bytes) -> list[Method]:
     """The methods in what a broker said, which must be frames that a client may be sent."""
     found: list[Method] = []
@@ -149,7 +163,7 @@ def heard(said: bytes) -> list[Method]:
         assert said[at + 7 + size] == 0xCE, "a frame without its end"
         assert kind in (1, 2, 3, 8), f"a frame of type {kind}"
         if kind == 1:
-            method = decode_method(said[at + 7 : at + 7 + size])
+            method = _decoded(said[at + 7 : at + 7 + size])
             assert METHODS[method.index].is_from_server, f"the server sent {method.name}"
             found.append(method)
         at += size + 8
