@@ -1,7 +1,20 @@
 import { render } from "preact";
 import { App } from "./app";
 import "uplot/dist/uPlot.min.css";
-import "./style.css";
+import "./styles/colours.css";
+import "./styles/base.css";
+import "./styles/frame.css";
+import "./styles/cards.css";
+import "./styles/tables.css";
+import "./styles/forms.css";
+import "./styles/dialogs.css";
+import "./styles/tabs.css";
+import "./styles/charts.css";
+import "./styles/messages.css";
+import "./styles/notices.css";
+import "./styles/signin.css";
+import "./styles/plans.css";
+import "./styles/topology.css";
 
 const root = document.getElementById("app");
 if (root) render(<App />, root);
