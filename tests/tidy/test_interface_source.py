@@ -1,9 +1,15 @@
-"""What the source of the web interface must not do."""
+"""The source of the web interface: its types, its linter, its unit tests, and what it must not do."""
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
-SOURCES = sorted((Path(__file__).parents[2] / "ui" / "src").rglob("*.ts*"))
+import pytest
+
+INTERFACE = Path(__file__).parents[2] / "ui"
+SOURCES = sorted((INTERFACE / "src").rglob("*.ts*"))
 # A list that is not there yet has no entries, and is not empty: `LiveTable` tells them apart.
 EMPTY_INSTEAD = re.compile(r"items=\{[^}]*\?\?\s*\[\]")
 # Who asks in a component by hand shows the answer that comes last, and not that to the last question.
@@ -17,3 +23,27 @@ def test_no_list_is_called_empty_before_it_is_there() -> None:
 def test_no_answer_is_shown_without_a_look_at_whether_its_question_is_still_asked() -> None:
     assert SOURCES
     assert [path.name for path in SOURCES if ASKED_BY_HAND.search(path.read_text())] == []
+
+
+def is_installed() -> bool:
+    """Whether npm has installed what the lock file names, as `make ui` has it do."""
+    lock = INTERFACE / "package-lock.json"
+    done = INTERFACE / "node_modules" / ".package-lock.json"
+    return done.exists() and done.stat().st_mtime >= lock.stat().st_mtime
+
+
+# `check` is the compiler and the linter, which refuses circles among imports; `test` is the unit tests.
+@pytest.mark.parametrize("script", ["check", "test"])
+def test_the_scripts_of_the_interface_pass(script: str) -> None:
+    if shutil.which("npm") is None or not is_installed():
+        pytest.skip("what the web interface is made with is not installed: make ui")
+    command = ["npm", "run", "--silent", script]
+    ended = subprocess.run(
+        command,
+        cwd=INTERFACE,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -18,7 +18,7 @@ const BASE = new URL(".", document.baseURI).pathname;
 
 /** A path of the API: names go in as they are, whatever they contain. */
 export function path(...segments: (string | number)[]): string {
-  return `${BASE}api/` + segments.map((segment) => encodeURIComponent(segment)).join("/");
+  return `${BASE}api/${segments.map((segment) => encodeURIComponent(segment)).join("/")}`;
 }
 
 export function withQuery(url: string, query: Query): string {

@@ -14,7 +14,7 @@ export function here(): Place {
 
 /** The address of a page; names go in as they are. */
 export function link(...segments: (string | number)[]): string {
-  return "#/" + segments.map((segment) => encodeURIComponent(segment)).join("/");
+  return `#/${segments.map((segment) => encodeURIComponent(segment)).join("/")}`;
 }
 
 export function go(address: string): void {

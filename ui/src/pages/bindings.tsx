@@ -80,7 +80,14 @@ export function BindForm(props: BindFormProps) {
     <Form submit="Bind" action={bind}>
       {"source" in props ? (
         <>
-          <Field name="kind" label="To" choices={[["q", "a queue"], ["e", "an exchange"]]} />
+          <Field
+            name="kind"
+            label="To"
+            choices={[
+              ["q", "a queue"],
+              ["e", "an exchange"],
+            ]}
+          />
           <Field name="other" label="Called" required />
         </>
       ) : (

@@ -12,7 +12,7 @@ import { link, setQuery, usePlace } from "../router";
 import { MessageFacts } from "./peek";
 import { Redrive } from "./redrive";
 import { Further, SearchState, useSearch } from "./search";
-import { VhostChoice, useChosenVhost } from "./vhost-choice";
+import { useChosenVhost, VhostChoice } from "./vhost-choice";
 
 const queueLink = ({ vhost, name }: DeadQueue): string => link("dead-letters", vhost, name);
 
@@ -40,7 +40,9 @@ export function DeadLetters() {
       {isAsking && <Loading label="Looking for dead letters …" />}
       {data && !holding.length && <Card>There are no dead letters.</Card>}
       {data && data.filtered_count > data.items.length && (
-        <p class="quiet">The first {data.items.length} of {count(data.filtered_count)} queues are shown.</p>
+        <p class="quiet">
+          The first {data.items.length} of {count(data.filtered_count)} queues are shown.
+        </p>
       )}
       {holding.map((queue) => (
         <Card
@@ -63,8 +65,8 @@ export function DeadLetters() {
 function Found({ queue }: { queue: DeadQueue }) {
   return (
     <p class="quiet">
-      {count(queue.dead_letters)} dead letters{queue.not_dead > 0 && `, ${count(queue.not_dead)} other messages`}, in virtual
-      host {queue.vhost}
+      {count(queue.dead_letters)} dead letters{queue.not_dead > 0 && `, ${count(queue.not_dead)} other messages`}, in virtual host{" "}
+      {queue.vhost}
       {queue.next !== null && `; the first ${count(queue.examined)} were looked at, and there are more`}
     </p>
   );
@@ -139,12 +141,22 @@ export function DeadQueuePage({ vhost, name }: { vhost: string; name: string }) 
       {isAsking && <Loading label="Looking what they died of …" />}
       {job && <Progress key={job} id={job} ended={moved} />}
       {data && (
-        <Card title="What they died of" aside={cause && <Button onClick={() => setQuery({ died: "", reason: "", exchange: "" })}>All causes</Button>}>
+        <Card
+          title="What they died of"
+          aside={cause && <Button onClick={() => setQuery({ died: "", reason: "", exchange: "" })}>All causes</Button>}
+        >
           <Found queue={data} />
           <Groups groups={data.groups} address={link("dead-letters", vhost, name)} />
         </Card>
       )}
-      <Messages key={`${round} ${JSON.stringify(cause)}`} vhost={vhost} name={name} cause={cause} chosen={chosen} choose={setChosen} />
+      <Messages
+        key={`${round} ${JSON.stringify(cause)}`}
+        vhost={vhost}
+        name={name}
+        cause={cause}
+        chosen={chosen}
+        choose={setChosen}
+      />
     </Page>
   );
 }

@@ -11,11 +11,11 @@ import { notify } from "../parts/notice";
 import { Listing } from "../parts/table";
 import { Badge, Card, Check, Facts, Failure, Field, Form, Loading, Page, type Values } from "../parts/ui";
 import { go, link } from "../router";
-import { BindingTable, BindForm } from "./bindings";
+import { BindForm, BindingTable } from "./bindings";
 import { SpanChoice, samplesOver, useAge } from "./overview";
 import { PublishForm } from "./publish";
 import { RouteTool } from "./route";
-import { VhostChoice, VhostField, useChosenVhost } from "./vhost-choice";
+import { useChosenVhost, VhostChoice, VhostField } from "./vhost-choice";
 
 export const DEFAULT_EXCHANGE = "amq.default";
 const exchangeName = (name: string): string => name || "(default)";
@@ -96,7 +96,14 @@ function NewExchange({ close }: { close: () => void }) {
       <VhostField />
       <Field name="name" label="Name" required />
       <Field name="type" label="Type" choices={types} />
-      <Field name="durable" label="Survives a restart" choices={[["true", "yes (durable)"], ["false", "no (transient)"]]} />
+      <Field
+        name="durable"
+        label="Survives a restart"
+        choices={[
+          ["true", "yes (durable)"],
+          ["false", "no (transient)"],
+        ]}
+      />
       <Check name="auto_delete" label="Delete it when its last binding goes" />
       <Check name="internal" label="Only other exchanges may publish to it" />
       <Field name="arguments" label="Arguments" rows={3} note={ARGUMENTS_NOTE} placeholder="alternate-exchange = unrouted" />
@@ -167,7 +174,14 @@ export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
                 aside={
                   <Opening label="Bind">
                     {(close) => (
-                      <BindForm vhost={vhost} source={name} close={() => (from.refresh(), close())} />
+                      <BindForm
+                        vhost={vhost}
+                        source={name}
+                        close={() => {
+                          from.refresh();
+                          close();
+                        }}
+                      />
                     )}
                   </Opening>
                 }

@@ -35,7 +35,14 @@ export function GetMessages({ address, changed }: { address: string; changed: ()
         <div class="form-row">
           <Field name="count" label="How many" type="number" value={5} />
           <Field name="ackmode" label="They are" choices={MODES} />
-          <Field name="encoding" label="Payload" choices={[["auto", "text, or base64 if it is none"], ["base64", "base64"]]} />
+          <Field
+            name="encoding"
+            label="Payload"
+            choices={[
+              ["auto", "text, or base64 if it is none"],
+              ["base64", "base64"],
+            ]}
+          />
         </div>
       </Form>
       <div role="status">{found && (found.length ? `${count(found.length)} messages` : "The queue is empty.")}</div>

@@ -3,12 +3,12 @@
 import { path, withQuery } from "../api";
 import { count, octets, rate, span } from "../format";
 import { useLive } from "../live";
-import { type Node, type Overview as Found, rateOf } from "../model";
+import { type Overview as Found, type Node, rateOf } from "../model";
 import { MessageCharts } from "../parts/message-charts";
 import { Table } from "../parts/table";
 import { Badge, Card, Failure, Figure, Figures, Loading, Page } from "../parts/ui";
 import { link, setQuery, usePlace } from "../router";
-import { type User, mayMonitor } from "../session";
+import { mayMonitor, type User } from "../session";
 
 const SPANS: [string, string, number][] = [
   ["60", "last minute", 5],

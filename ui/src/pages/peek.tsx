@@ -27,7 +27,14 @@ export interface Start {
 export const messageStart: Start = {
   first: () => Promise.resolve(0),
   Fields: () => (
-    <Field name="state" label="Messages that are" choices={[["ready", "ready"], ["unacknowledged", "with a consumer"]]} />
+    <Field
+      name="state"
+      label="Messages that are"
+      choices={[
+        ["ready", "ready"],
+        ["unacknowledged", "with a consumer"],
+      ]}
+    />
   ),
   from: () => Promise.resolve(0),
   hasOffsets: false,
@@ -36,7 +43,11 @@ export const CONDITIONS_NOTE =
   "one a line, all must hold: routing_key=orders.eu, headers.tenant=acme, properties.priority>=5, body.total>100, body~refused";
 
 /** The conditions that `text` says, one a line. */
-export const conditionsIn = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
+export const conditionsIn = (text: string): string[] =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
 
 export function Peek({ vhost, name, start }: { vhost: string; name: string; start: Start }) {
   const search = useSearch(vhost, name);

@@ -4,11 +4,11 @@ import { useState } from "preact/hooks";
 import { path, post, withQuery } from "../api";
 import { count, shown } from "../format";
 import type { Plan, PlanEntry } from "../model";
+import { FileField, readJson } from "../parts/file";
 import { notify } from "../parts/notice";
 import { Table } from "../parts/table";
 import { Badge, Button, Card, Field, Figure, Figures, Form, type Tone, type Values } from "../parts/ui";
-import { useVhosts } from "./vhost-choice";
-import { FileField, readDocument, vhostChoices } from "./definitions";
+import { useVhosts, vhostOptions } from "./vhost-choice";
 
 interface Planned {
   plan: Plan;
@@ -27,7 +27,7 @@ export function PlanImport() {
   const [file, setFile] = useState<File>();
   const [planned, setPlanned] = useState<Planned>();
   const make = async (values: Values) => {
-    const document = await readDocument(file);
+    const document = await readJson(file);
     const vhost = values.vhost ?? "";
     const isPruning = values.prune === "on";
     const plan = await post<Plan>(withQuery(address(vhost, "plan"), { prune: isPruning || undefined }), document);
@@ -42,7 +42,7 @@ export function PlanImport() {
       <Form submit="Plan" action={make}>
         <div class="form-row">
           <FileField id="plan-file" label="Document" choose={setFile} />
-          <Field name="vhost" label="For" choices={vhostChoices(names)} />
+          <Field name="vhost" label="For" choices={vhostOptions(names)} />
         </div>
         <label class="check">
           <input type="checkbox" name="prune" /> Delete what it does not have, in the sections that it has

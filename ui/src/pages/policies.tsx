@@ -7,7 +7,7 @@ import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../parts/arguments";
 import { Confirm, Opening } from "../parts/dialog";
 import { LiveTable } from "../parts/table";
 import { Card, Field, Form, Page, type Values } from "../parts/ui";
-import { type User, isAdministrator, mayMakePolicies } from "../session";
+import { isAdministrator, mayMakePolicies, type User } from "../session";
 import { VhostField } from "./vhost-choice";
 
 interface KindProps {
@@ -45,7 +45,15 @@ function Kind({ kind, title, note, mayChange }: KindProps) {
       aside={
         mayChange && (
           <Opening label={kind === "policies" ? "New policy" : "New operator policy"}>
-            {(close) => <NewPolicy kind={kind} close={() => (refresh(), close())} />}
+            {(close) => (
+              <NewPolicy
+                kind={kind}
+                close={() => {
+                  refresh();
+                  close();
+                }}
+              />
+            )}
           </Opening>
         )
       }

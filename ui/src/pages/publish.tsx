@@ -41,13 +41,33 @@ export function PublishForm({ publish, routingKey }: PublishFormProps) {
       <Form submit="Publish" action={send}>
         <div class="form-row">
           {routingKey === undefined && <Field name="routing_key" label="Routing key" />}
-          <Field name="delivery_mode" label="Kept" choices={[["2", "persistent"], ["1", "transient"]]} />
-          <Field name="encoding" label="Payload is" choices={[["string", "text"], ["base64", "base64"]]} />
+          <Field
+            name="delivery_mode"
+            label="Kept"
+            choices={[
+              ["2", "persistent"],
+              ["1", "transient"],
+            ]}
+          />
+          <Field
+            name="encoding"
+            label="Payload is"
+            choices={[
+              ["string", "text"],
+              ["base64", "base64"],
+            ]}
+          />
         </div>
         <Field name="payload" label="Payload" rows={4} />
         <div class="form-row">
           <Field name="headers" label="Headers" rows={2} note={ARGUMENTS_NOTE} />
-          <Field name="properties" label="Properties" rows={2} placeholder="content_type = application/json" note={ARGUMENTS_NOTE} />
+          <Field
+            name="properties"
+            label="Properties"
+            rows={2}
+            placeholder="content_type = application/json"
+            note={ARGUMENTS_NOTE}
+          />
         </div>
       </Form>
       <Outcome outcome={outcome} />

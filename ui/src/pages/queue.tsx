@@ -16,8 +16,8 @@ import { DEFAULT_EXCHANGE } from "./exchanges";
 import { Leases } from "./leases";
 import { GetMessages } from "./messages";
 import { Move } from "./move";
-import { Peek, messageStart } from "./peek";
 import { SpanChoice, samplesOver, useAge } from "./overview";
+import { messageStart, Peek } from "./peek";
 import { PublishForm } from "./publish";
 import { Features } from "./queues";
 import { StreamClientsOf, StreamFacts, StreamFigures, streamStart } from "./stream";
@@ -44,7 +44,12 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
               label="Purge"
               object={`the queue “${name}”`}
               question={`All ${count(data.messages_ready)} ready messages are lost for good. Those that are unacknowledged stay.`}
-              action={() => remove(path("queues", vhost, name, "contents")).then(() => (notify("Purged."), refresh()))}
+              action={() =>
+                remove(path("queues", vhost, name, "contents")).then(() => {
+                  notify("Purged.");
+                  refresh();
+                })
+              }
             />
           )}
           {data && (
@@ -202,7 +207,16 @@ function Bindings({ vhost, name }: { vhost: string; name: string }) {
       title="What routes to it"
       aside={
         <Opening label="Bind">
-          {(close) => <BindForm vhost={vhost} queue={name} close={() => (live.refresh(), close())} />}
+          {(close) => (
+            <BindForm
+              vhost={vhost}
+              queue={name}
+              close={() => {
+                live.refresh();
+                close();
+              }}
+            />
+          )}
         </Opening>
       }
     >

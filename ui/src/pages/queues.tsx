@@ -9,12 +9,25 @@ import { notify } from "../parts/notice";
 import { Listing } from "../parts/table";
 import { Badge, Check, Field, Form, Page, State, type Values } from "../parts/ui";
 import { link } from "../router";
-import { VhostChoice, VhostField, useChosenVhost } from "./vhost-choice";
+import { useChosenVhost, VhostChoice, VhostField } from "./vhost-choice";
 
 const SHOWN = [
-  "name", "vhost", "type", "state", "durable", "auto_delete", "exclusive", "policy", "consumers", "arguments",
-  "messages", "messages_ready", "messages_unacknowledged",
-  "message_stats.publish_details.rate", "message_stats.deliver_get_details.rate", "message_stats.ack_details.rate",
+  "name",
+  "vhost",
+  "type",
+  "state",
+  "durable",
+  "auto_delete",
+  "exclusive",
+  "policy",
+  "consumers",
+  "arguments",
+  "messages",
+  "messages_ready",
+  "messages_unacknowledged",
+  "message_stats.publish_details.rate",
+  "message_stats.deliver_get_details.rate",
+  "message_stats.ack_details.rate",
 ].join(","); // prettier-ignore
 
 export function Queues() {
@@ -117,7 +130,14 @@ function NewQueue({ close }: { close: () => void }) {
       <VhostField />
       <Field name="name" label="Name" required />
       <Field name="type" label="Type" choices={["classic", "stream"]} />
-      <Field name="durable" label="Survives a restart" choices={[["true", "yes (durable)"], ["false", "no (transient)"]]} />
+      <Field
+        name="durable"
+        label="Survives a restart"
+        choices={[
+          ["true", "yes (durable)"],
+          ["false", "no (transient)"],
+        ]}
+      />
       <Check name="auto_delete" label="Delete it when its last consumer goes" />
       <Field
         name="arguments"

@@ -41,7 +41,10 @@ function RedriveForm({ vhost, name, cause, chosen, started, close }: RedriveProp
   const [way, setWay] = useState("queue");
   const address = path("warren", "queues", vhost, name, "redrive");
   const look = async (values: Values) => {
-    const wanted = { ...orderOf(values, chosen.size === 1), ...(chosen.size ? { places: [...chosen] } : cause ? { group: cause } : {}) };
+    const wanted = {
+      ...orderOf(values, chosen.size === 1),
+      ...(chosen.size ? { places: [...chosen] } : cause ? { group: cause } : {}),
+    };
     setPreview(undefined);
     setPreview(await post<Preview>(address, { ...wanted, dry_run: true }));
     setOrder(wanted);
@@ -88,7 +91,10 @@ function orderOf(values: Values, isOne: boolean): Record<string, unknown> {
   const { to = "queue", where = "", routing_key = "", rate, limit, headers = "", removed = "", payload } = values;
   const edit = {
     headers: parseArguments(headers),
-    remove_headers: removed.split(",").map((name) => name.trim()).filter(Boolean),
+    remove_headers: removed
+      .split(",")
+      .map((name) => name.trim())
+      .filter(Boolean),
     ...(isOne && payload ? { payload } : {}),
   };
   return {

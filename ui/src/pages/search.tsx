@@ -51,10 +51,7 @@ export function useSearch(vhost: string, name: string): Search {
   return {
     ...asked,
     begin: (wanted, from, keep) =>
-      asked.ask(
-        async (signal, show) => look({ wanted, messages: [], next: await from(), examined: 0 }, signal, show),
-        keep,
-      ),
+      asked.ask(async (signal, show) => look({ wanted, messages: [], next: await from(), examined: 0 }, signal, show), keep),
     further: (found) => asked.ask((signal, show) => look(found, signal, show), true),
   };
 }

@@ -6,7 +6,7 @@ import type { ListedStream, Retention } from "../model";
 import { Listing } from "../parts/table";
 import { Badge, Page } from "../parts/ui";
 import { link } from "../router";
-import { VhostChoice, useChosenVhost } from "./vhost-choice";
+import { useChosenVhost, VhostChoice } from "./vhost-choice";
 
 export function Streams() {
   const vhost = useChosenVhost();

@@ -14,10 +14,14 @@ import { useVhosts } from "./vhost-choice";
 const TYPING_MS = 200;
 const FOUND_MAX = 8;
 const SHAPES: Record<Thing["kind"], number> = { exchange: 20, queue: 6, consumer: 6 };
-const KINDS = { binding: "is bound to", alternate: "has the alternate", "dead-letter": "sends dead letters to", consumer: "is consumed by" };
+const KINDS = {
+  binding: "is bound to",
+  alternate: "has the alternate",
+  "dead-letter": "sends dead letters to",
+  consumer: "is consumed by",
+};
 
-const focus = (vhost: string, kind = "", name = ""): string =>
-  withQuery(link("topology"), { vhost, kind, name });
+const focus = (vhost: string, kind = "", name = ""): string => withQuery(link("topology"), { vhost, kind, name });
 
 export function Topology() {
   const place = usePlace().query;
@@ -35,7 +39,11 @@ export function Topology() {
               All exchanges
             </a>
           )}
-          <select aria-label="Virtual host" value={vhost} onChange={(event) => (location.hash = focus(event.currentTarget.value))}>
+          <select
+            aria-label="Virtual host"
+            value={vhost}
+            onChange={(event) => (location.hash = focus(event.currentTarget.value))}
+          >
             {names.map((one) => (
               <option key={one} value={one}>
                 {one}

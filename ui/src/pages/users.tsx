@@ -23,8 +23,10 @@ const Tags = ({ user }: { user: UserRow }) => (
   </>
 );
 
-const VhostsOf = ({ names }: { names: string[] | undefined }) =>
-  names && (names.length ? <>{names.join(", ")}</> : <Badge tone="warn">none</Badge>);
+function VhostsOf({ names }: { names: string[] | undefined }) {
+  if (names?.length === 0) return <Badge tone="warn">none</Badge>;
+  return names?.join(", ");
+}
 
 export function Users() {
   const users = useLive<UserRow[]>(path("users"));
@@ -35,7 +37,14 @@ export function Users() {
       title="Users"
       aside={
         <Opening label="New user" kind="main">
-          {(close) => <NewUser close={() => (users.refresh(), close())} />}
+          {(close) => (
+            <NewUser
+              close={() => {
+                users.refresh();
+                close();
+              }}
+            />
+          )}
         </Opening>
       }
     >

@@ -10,6 +10,12 @@ export function useVhosts(): string[] {
   return data?.map(({ name }) => name) ?? [];
 }
 
+/** The options of a field that chooses one virtual host, or all of them. */
+export const vhostOptions = (names: string[]): [string, string][] => [
+  ["", "all"],
+  ...names.map((name): [string, string] => [name, name]),
+];
+
 /** The virtual host that the address of the page names, if any. */
 export const useChosenVhost = (): string => usePlace().query.get("vhost") ?? "";
 

@@ -3,7 +3,7 @@
 import { path, post, put, remove } from "../api";
 import { count, rate } from "../format";
 import { useLive } from "../live";
-import { type Permission, type Vhost, rateOf } from "../model";
+import { type Permission, rateOf, type Vhost } from "../model";
 import { Confirm, Opening } from "../parts/dialog";
 import { notify } from "../parts/notice";
 import { RIGHTS } from "../parts/rights";
@@ -20,7 +20,14 @@ export function Vhosts() {
       title="Virtual hosts"
       aside={
         <Opening label="New virtual host" kind="main">
-          {(close) => <NewVhost close={() => (live.refresh(), close())} />}
+          {(close) => (
+            <NewVhost
+              close={() => {
+                live.refresh();
+                close();
+              }}
+            />
+          )}
         </Opening>
       }
     >
@@ -129,10 +136,7 @@ function Permitted({ vhost }: { vhost: string }) {
         live={live}
         itemKey={({ user }) => user}
         empty="Nobody may open it."
-        columns={[
-          { label: "User", show: ({ user }) => <a href={link("users", user)}>{user}</a> },
-          ...RIGHTS,
-        ]}
+        columns={[{ label: "User", show: ({ user }) => <a href={link("users", user)}>{user}</a> }, ...RIGHTS]}
       />
     </Card>
   );

@@ -118,7 +118,11 @@ function inOrder(details: Samples | undefined) {
 /** The time of day, to the second where the ticks are that close. */
 function clock(seconds: number): string {
   const time = new Date(seconds * 1000);
-  return time.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: time.getSeconds() ? "2-digit" : undefined });
+  return time.toLocaleTimeString("en-GB", {
+    hour: "2-digit",
+    minute: "2-digit",
+    second: time.getSeconds() ? "2-digit" : undefined,
+  });
 }
 
 function latest({ details }: Line, kind: ChartProps["kind"], format: (value: number) => string): string {

@@ -55,8 +55,9 @@ function arrange(columns: Thing[][], lines: Line[]): void {
     neighbours.set(to, [...(neighbours.get(to) ?? []), from]);
   }
   const places = new Map<string, number>();
-  const note = (column: Thing[]) =>
-    column.forEach((thing, row) => places.set(thing.id, row - (column.length - 1) / 2));
+  const note = (column: Thing[]) => {
+    for (const [row, thing] of column.entries()) places.set(thing.id, row - (column.length - 1) / 2);
+  };
   columns.forEach(note);
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const column of round % 2 ? [...columns].reverse() : columns) {

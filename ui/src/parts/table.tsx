@@ -54,7 +54,10 @@ export function Table<T>({ label, columns, items, itemKey, sorting, empty = "The
 }
 
 /** A list that is followed: nothing is said of what is in it before the broker has. */
-export function LiveTable<T>({ live: { data, error }, ...rest }: Omit<TableProps<T>, "items"> & { live: Pick<Live<T[]>, "data" | "error"> }) {
+export function LiveTable<T>({
+  live: { data, error },
+  ...rest
+}: Omit<TableProps<T>, "items"> & { live: Pick<Live<T[]>, "data" | "error"> }) {
   return (
     <>
       <Failure error={error} />
@@ -125,8 +128,7 @@ export function Listing<T>({ label, url, columns, itemKey, query = {}, empty, pa
   const shown = useRef<PageOf<T>>(undefined);
   if (live.data) shown.current = live.data;
   const data = live.data ?? (live.error && shown.current);
-  const choose = (field: string) =>
-    setQuery({ sort: field, reverse: by === field && !isReverse ? "1" : "", page: "" });
+  const choose = (field: string) => setQuery({ sort: field, reverse: by === field && !isReverse ? "1" : "", page: "" });
   return (
     <>
       <Filter label={label} found={data?.filtered_count} total={data?.total_count} />

@@ -157,7 +157,13 @@ export function Field({ name, label, note, choices, rows, value, ...rest }: Fiel
           })}
         </select>
       ) : rows ? (
-        <textarea {...shared} rows={rows} defaultValue={value === undefined ? "" : String(value)} placeholder={rest.placeholder} required={rest.required} />
+        <textarea
+          {...shared}
+          rows={rows}
+          defaultValue={value === undefined ? "" : String(value)}
+          placeholder={rest.placeholder}
+          required={rest.required}
+        />
       ) : (
         <input {...shared} defaultValue={value === undefined ? "" : String(value)} {...(rest as object)} />
       )}

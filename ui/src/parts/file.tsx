@@ -1,0 +1,29 @@
+/** A form field that chooses a JSON file, and reading that file. */
+
+const SIZE_MAX = 10_000_000;
+
+/** The JSON value in the chosen `file`; throws an error that says why it cannot be read. */
+export async function readJson(file: File | undefined): Promise<unknown> {
+  if (!file) throw new Error("choose a file");
+  if (file.size > SIZE_MAX) throw new Error("the file is larger than 10 MB");
+  try {
+    return JSON.parse(await file.text()) as unknown;
+  } catch (error) {
+    throw new Error(`${file.name} is no JSON: ${error instanceof Error ? error.message : ""}`);
+  }
+}
+
+interface FileFieldProps {
+  id: string;
+  label: string;
+  choose: (file: File | undefined) => void;
+}
+
+export function FileField({ id, label, choose }: FileFieldProps) {
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input id={id} type="file" accept="application/json,.json" onChange={(event) => choose(event.currentTarget.files?.[0])} />
+    </div>
+  );
+}
