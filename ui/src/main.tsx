@@ -12,7 +12,7 @@ import "./styles/tabs.css";
 import "./styles/charts.css";
 import "./styles/messages.css";
 import "./styles/notices.css";
-import "./styles/signin.css";
+import "./styles/sign-in.css";
 import "./styles/plans.css";
 import "./styles/topology.css";
 

@@ -1,7 +1,7 @@
 /** What the API says of things: the fields that the pages look at. */
 
-import type { Table } from "./parts/arguments";
-import type { Samples } from "./parts/chart";
+import type { Table } from "./components/arguments";
+import type { Samples } from "./components/chart";
 
 export type Stats = Record<string, number | undefined> & Record<`${string}_details`, Samples | undefined>;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseArguments } from "../src/parts/arguments";
+import { parseArguments } from "../src/components/arguments";
 
 test("each line is one argument, whose value is JSON or else text", () => {
   const text =

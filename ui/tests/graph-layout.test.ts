@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { HEIGHT, layout, WIDTH } from "../src/components/graph-layout";
 import type { Line, Thing } from "../src/model";
-import { HEIGHT, layout, WIDTH } from "../src/parts/layers";
 
 const node = (id: string, column: number): Thing => ({ id, kind: "queue", name: id, column });
 const edge = (from: string, to: string): Line => ({ from, to, kind: "binding", keys: [], count: 1 });

@@ -1,12 +1,12 @@
 /** Bindings of an exchange or a queue, seen from either end. */
 
 import { path, post, remove } from "../api";
+import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
+import { Confirm } from "../components/dialog";
+import { LiveTable } from "../components/table";
+import { Field, Form, type Values } from "../components/ui";
 import type { Live } from "../live";
 import type { Binding } from "../model";
-import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../parts/arguments";
-import { Confirm } from "../parts/dialog";
-import { LiveTable } from "../parts/table";
-import { Field, Form, type Values } from "../parts/ui";
 import { link } from "../router";
 
 interface BindingTableProps {

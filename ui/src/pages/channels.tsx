@@ -1,14 +1,14 @@
 /** Channels: how much each publishes, takes, and has not acknowledged. */
 
 import { path, withQuery } from "../api";
+import { Chart } from "../components/chart";
+import { ConsumerTable } from "../components/consumer-table";
+import { type Column, Listing, LiveTable } from "../components/table";
+import { Badge, Card, Facts, Failure, Loading, Page, State } from "../components/ui";
 import { count, rate } from "../format";
 import { type Live, useLive } from "../live";
 import { type Channel, rateOf } from "../model";
-import { Chart } from "../parts/chart";
-import { type Column, Listing, LiveTable } from "../parts/table";
-import { Badge, Card, Facts, Failure, Loading, Page, State } from "../parts/ui";
 import { link } from "../router";
-import { ConsumerTable } from "./consumers";
 import { SpanChoice, samplesOver, useAge } from "./overview";
 
 const COLUMNS: Column<Channel>[] = [

@@ -1,14 +1,14 @@
 /** Who is connected. */
 
 import { path, remove, withQuery } from "../api";
+import { Arguments } from "../components/arguments";
+import { Chart } from "../components/chart";
+import { Confirm } from "../components/dialog";
+import { Listing, LiveTable } from "../components/table";
+import { Badge, Card, Facts, Failure, Loading, Page, State } from "../components/ui";
 import { count, octets, time } from "../format";
 import { useLive } from "../live";
 import type { Channel, Connection, StreamConsumer, StreamPublication } from "../model";
-import { Arguments } from "../parts/arguments";
-import { Chart } from "../parts/chart";
-import { Confirm } from "../parts/dialog";
-import { Listing, LiveTable } from "../parts/table";
-import { Badge, Card, Facts, Failure, Loading, Page, State } from "../parts/ui";
 import { go, link } from "../router";
 import { ChannelTable } from "./channels";
 import { SpanChoice, useAge } from "./overview";

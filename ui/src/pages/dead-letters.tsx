@@ -1,18 +1,18 @@
 /** Dead letters: where there are some, what they died of, and sending them back. */
 
 import { useEffect, useState } from "preact/hooks";
-import { useAnswer } from "../answer";
 import { path, withQuery } from "../api";
+import { Progress } from "../components/job";
+import { Table } from "../components/table";
+import { Badge, Button, Card, Failure, Loading, Page } from "../components/ui";
+import { useChosenVhost, VhostChoice } from "../components/vhost-select";
 import { count, octets, span, time } from "../format";
 import type { Cause, DeadGroup, DeadQueue, PeekedMessage } from "../model";
-import { Progress } from "../parts/job";
-import { Table } from "../parts/table";
-import { Badge, Button, Card, Failure, Loading, Page } from "../parts/ui";
+import { useAnswer } from "../request";
 import { link, setQuery, usePlace } from "../router";
+import { Further, SearchState, useSearch } from "./message-search";
 import { MessageFacts } from "./peek";
 import { Redrive } from "./redrive";
-import { Further, SearchState, useSearch } from "./search";
-import { useChosenVhost, VhostChoice } from "./vhost-choice";
 
 const queueLink = ({ vhost, name }: DeadQueue): string => link("dead-letters", vhost, name);
 

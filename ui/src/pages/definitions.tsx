@@ -2,11 +2,11 @@
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
-import { FileField, readJson } from "../parts/file";
-import { notify } from "../parts/notice";
-import { Card, Field, Form, Page, type Values } from "../parts/ui";
-import { PlanImport } from "./plan";
-import { useVhosts, vhostOptions } from "./vhost-choice";
+import { FileField, readJson } from "../components/json-file";
+import { notify } from "../components/notice";
+import { Card, Field, Form, Page, type Values } from "../components/ui";
+import { useVhosts, vhostOptions } from "../components/vhost-select";
+import { PlanImport } from "./plan-import";
 
 export function Definitions() {
   return (

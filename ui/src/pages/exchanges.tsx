@@ -1,21 +1,21 @@
 /** Exchanges: where messages go in, and what is bound to them. */
 
 import { path, post, put, remove, withQuery } from "../api";
+import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
+import { Chart } from "../components/chart";
+import { Confirm, Opening } from "../components/dialog";
+import { notify } from "../components/notice";
+import { PublishForm } from "../components/publish-form";
+import { Listing } from "../components/table";
+import { Badge, Card, Check, Facts, Failure, Field, Form, Loading, Page, type Values } from "../components/ui";
+import { useChosenVhost, VhostChoice, VhostField } from "../components/vhost-select";
 import { rate } from "../format";
 import { useLive } from "../live";
 import { type Binding, type Exchange, type Overview, rateOf } from "../model";
-import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../parts/arguments";
-import { Chart } from "../parts/chart";
-import { Confirm, Opening } from "../parts/dialog";
-import { notify } from "../parts/notice";
-import { Listing } from "../parts/table";
-import { Badge, Card, Check, Facts, Failure, Field, Form, Loading, Page, type Values } from "../parts/ui";
 import { go, link } from "../router";
 import { BindForm, BindingTable } from "./bindings";
 import { SpanChoice, samplesOver, useAge } from "./overview";
-import { PublishForm } from "./publish";
-import { RouteTool } from "./route";
-import { useChosenVhost, VhostChoice, VhostField } from "./vhost-choice";
+import { RouteTool } from "./route-trace";
 
 export const DEFAULT_EXCHANGE = "amq.default";
 const exchangeName = (name: string): string => name || "(default)";

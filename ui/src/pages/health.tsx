@@ -1,10 +1,10 @@
 /** The checks that orchestrators ask, for people. */
 
 import { useEffect } from "preact/hooks";
-import { useQuestion } from "../answer";
 import { ApiError, get, path } from "../api";
-import { LiveTable } from "../parts/table";
-import { Badge, Button, Page } from "../parts/ui";
+import { LiveTable } from "../components/table";
+import { Badge, Button, Page } from "../components/ui";
+import { useQuestion } from "../request";
 
 const CHECKS: [string, string][] = [
   ["alarms", "No alarm holds publishers up"],

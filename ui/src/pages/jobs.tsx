@@ -1,11 +1,11 @@
 /** Messages on their way: redrives, moves and undos, how far they are, and what came of them. */
 
 import { path } from "../api";
+import { JobActions, Outcome, targetOf } from "../components/job";
+import { Listing } from "../components/table";
+import { Page } from "../components/ui";
 import { count, time } from "../format";
 import type { Job } from "../model";
-import { JobActions, Outcome, targetOf } from "../parts/job";
-import { Listing } from "../parts/table";
-import { Page } from "../parts/ui";
 import { link } from "../router";
 
 export const Jobs = () => (

@@ -1,13 +1,13 @@
 /** Leases of a queue: whose messages nobody else gets for a while. */
 
 import { path, post } from "../api";
+import { Confirm } from "../components/dialog";
+import { notify } from "../components/notice";
+import { Table } from "../components/table";
+import { Badge, Card, Failure, Loading } from "../components/ui";
 import { count, octets, span, time } from "../format";
 import { useLive } from "../live";
 import type { Lease } from "../model";
-import { Confirm } from "../parts/dialog";
-import { notify } from "../parts/notice";
-import { Table } from "../parts/table";
-import { Badge, Card, Failure, Loading } from "../parts/ui";
 
 interface LeasesProps {
   vhost: string;

@@ -1,11 +1,11 @@
 /** How much a virtual host, or a user, may have. */
 
 import { path, put, remove } from "../api";
+import { Confirm } from "../components/dialog";
+import { LiveTable } from "../components/table";
+import { Card, Field, Form, Page, type Values } from "../components/ui";
+import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
-import { Confirm } from "../parts/dialog";
-import { LiveTable } from "../parts/table";
-import { Card, Field, Form, Page, type Values } from "../parts/ui";
-import { VhostField } from "./vhost-choice";
 
 interface Limit {
   owner: string;

@@ -1,12 +1,12 @@
 /** The broker at a glance. */
 
 import { path, withQuery } from "../api";
+import { MessageCharts } from "../components/message-charts";
+import { Table } from "../components/table";
+import { Badge, Card, Failure, Figure, Figures, Loading, Page } from "../components/ui";
 import { count, octets, rate, span } from "../format";
 import { useLive } from "../live";
 import { type Overview as Found, type Node, rateOf } from "../model";
-import { MessageCharts } from "../parts/message-charts";
-import { Table } from "../parts/table";
-import { Badge, Card, Failure, Figure, Figures, Loading, Page } from "../parts/ui";
 import { link, setQuery, usePlace } from "../router";
 import { mayMonitor, type User } from "../session";
 

@@ -3,15 +3,15 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { path, post } from "../api";
+import { Arguments } from "../components/arguments";
+import { Confirm } from "../components/dialog";
+import { MessageCard } from "../components/message";
+import { notify } from "../components/notice";
+import { Badge, Button, Card, Field, Form, type Values } from "../components/ui";
 import { count, octets, span, time } from "../format";
 import type { PeekedMessage } from "../model";
-import { Arguments } from "../parts/arguments";
-import { Confirm } from "../parts/dialog";
-import { MessageCard } from "../parts/message";
-import { notify } from "../parts/notice";
-import { Badge, Button, Card, Field, Form, type Values } from "../parts/ui";
 import { link } from "../router";
-import { Further, SearchState, useSearch } from "./search";
+import { Further, SearchState, useSearch } from "./message-search";
 
 /** How one says with which message to begin: the fields of a form, and what they mean. */
 export interface Start {

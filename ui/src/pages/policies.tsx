@@ -1,14 +1,14 @@
 /** Policies: arguments given to many queues and exchanges at once, by name. */
 
 import { path, put, remove } from "../api";
+import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
+import { Confirm, Opening } from "../components/dialog";
+import { LiveTable } from "../components/table";
+import { Card, Field, Form, Page, type Values } from "../components/ui";
+import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
 import type { Policy } from "../model";
-import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../parts/arguments";
-import { Confirm, Opening } from "../parts/dialog";
-import { LiveTable } from "../parts/table";
-import { Card, Field, Form, Page, type Values } from "../parts/ui";
 import { isAdministrator, mayMakePolicies, type User } from "../session";
-import { VhostField } from "./vhost-choice";
 
 interface KindProps {
   kind: "policies" | "operator-policies";

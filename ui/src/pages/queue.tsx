@@ -1,24 +1,24 @@
 /** One queue: what waits in it, how fast it moves, who takes from it, and its messages. */
 
 import { path, post, put, remove, withQuery } from "../api";
+import { Arguments } from "../components/arguments";
+import { ConsumerTable } from "../components/consumer-table";
+import { Confirm, Opening } from "../components/dialog";
+import { MessageCharts } from "../components/message-charts";
+import { notify } from "../components/notice";
+import { PublishForm } from "../components/publish-form";
+import { Badge, Button, Card, Facts, Failure, Figure, Figures, Loading, Page, State, type Tab, Tabs } from "../components/ui";
 import { count, octets } from "../format";
 import { useLive } from "../live";
 import type { Binding, Queue } from "../model";
-import { Arguments } from "../parts/arguments";
-import { Confirm, Opening } from "../parts/dialog";
-import { MessageCharts } from "../parts/message-charts";
-import { notify } from "../parts/notice";
-import { Badge, Button, Card, Facts, Failure, Figure, Figures, Loading, Page, State, type Tab, Tabs } from "../parts/ui";
 import { go, link, setQuery, usePlace } from "../router";
 import { BindForm, BindingTable } from "./bindings";
-import { ConsumerTable } from "./consumers";
 import { DEFAULT_EXCHANGE } from "./exchanges";
+import { GetMessages } from "./get-messages";
 import { Leases } from "./leases";
-import { GetMessages } from "./messages";
-import { Move } from "./move";
+import { Move } from "./move-messages";
 import { SpanChoice, samplesOver, useAge } from "./overview";
 import { messageStart, Peek } from "./peek";
-import { PublishForm } from "./publish";
 import { Features } from "./queues";
 import { StreamClientsOf, StreamFacts, StreamFigures, streamStart } from "./stream";
 

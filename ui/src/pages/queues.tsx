@@ -1,15 +1,15 @@
 /** Every queue that one may see. */
 
 import { path, put } from "../api";
+import { ARGUMENTS_NOTE, parseArguments } from "../components/arguments";
+import { Opening } from "../components/dialog";
+import { notify } from "../components/notice";
+import { Listing } from "../components/table";
+import { Badge, Check, Field, Form, Page, State, type Values } from "../components/ui";
+import { useChosenVhost, VhostChoice, VhostField } from "../components/vhost-select";
 import { count, rate } from "../format";
 import { type Queue, rateOf } from "../model";
-import { ARGUMENTS_NOTE, parseArguments } from "../parts/arguments";
-import { Opening } from "../parts/dialog";
-import { notify } from "../parts/notice";
-import { Listing } from "../parts/table";
-import { Badge, Check, Field, Form, Page, State, type Values } from "../parts/ui";
 import { link } from "../router";
-import { useChosenVhost, VhostChoice, VhostField } from "./vhost-choice";
 
 const SHOWN = [
   "name",

@@ -2,12 +2,12 @@
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
+import { ARGUMENTS_NOTE, parseArguments } from "../components/arguments";
+import { Opening } from "../components/dialog";
+import { PreviewCard } from "../components/job";
+import { Button, Field, Form, type Values } from "../components/ui";
 import { count } from "../format";
 import type { Cause, Job, Preview } from "../model";
-import { ARGUMENTS_NOTE, parseArguments } from "../parts/arguments";
-import { Opening } from "../parts/dialog";
-import { PreviewCard } from "../parts/job";
-import { Button, Field, Form, type Values } from "../parts/ui";
 
 interface RedriveProps {
   vhost: string;

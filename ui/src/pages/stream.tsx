@@ -2,14 +2,14 @@
 
 import { useState } from "preact/hooks";
 import { get, path, withQuery } from "../api";
+import { Table } from "../components/table";
+import { Badge, Card, Facts, Failure, Field, Figure, Figures, Loading } from "../components/ui";
 import { count, octets, time } from "../format";
 import { useLive } from "../live";
 import type { Stream, StreamClients, StreamReader } from "../model";
-import { Table } from "../parts/table";
-import { Badge, Card, Facts, Failure, Field, Figure, Figures, Loading } from "../parts/ui";
 import { link } from "../router";
+import { COUNT } from "./message-search";
 import type { Start } from "./peek";
-import { COUNT } from "./search";
 import { ago, kept } from "./streams";
 
 interface StreamName {

@@ -1,12 +1,12 @@
 /** Every stream that one may see: how far it goes, what is kept of it, and who keeps up. */
 
 import { path } from "../api";
+import { Listing } from "../components/table";
+import { Badge, Page } from "../components/ui";
+import { useChosenVhost, VhostChoice } from "../components/vhost-select";
 import { count, octets, span } from "../format";
 import type { ListedStream, Retention } from "../model";
-import { Listing } from "../parts/table";
-import { Badge, Page } from "../parts/ui";
 import { link } from "../router";
-import { useChosenVhost, VhostChoice } from "./vhost-choice";
 
 export function Streams() {
   const vhost = useChosenVhost();

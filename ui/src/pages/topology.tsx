@@ -2,14 +2,14 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, path, withQuery } from "../api";
+import { type Box, type Drawn, HEIGHT, layout, WIDTH } from "../components/graph-layout";
+import { Table } from "../components/table";
+import { Card, Failure, Loading, Page } from "../components/ui";
+import { useVhosts } from "../components/vhost-select";
 import { count } from "../format";
 import { useLive } from "../live";
 import type { Picture, Thing } from "../model";
-import { type Box, type Drawn, HEIGHT, layout, WIDTH } from "../parts/layers";
-import { Table } from "../parts/table";
-import { Card, Failure, Loading, Page } from "../parts/ui";
 import { link, usePlace } from "../router";
-import { useVhosts } from "./vhost-choice";
 
 const TYPING_MS = 200;
 const FOUND_MAX = 8;

@@ -1,15 +1,15 @@
 /** Users: what they may do, and where. */
 
 import { path, put, remove } from "../api";
+import { Confirm, Opening } from "../components/dialog";
+import { notify } from "../components/notice";
+import { RIGHTS } from "../components/permissions";
+import { LiveTable } from "../components/table";
+import { Badge, Card, Facts, Failure, Field, Form, Loading, Page, type Values } from "../components/ui";
+import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
 import type { Permission, TopicPermission, UserRow } from "../model";
-import { Confirm, Opening } from "../parts/dialog";
-import { notify } from "../parts/notice";
-import { RIGHTS } from "../parts/rights";
-import { LiveTable } from "../parts/table";
-import { Badge, Card, Facts, Failure, Field, Form, Loading, Page, type Values } from "../parts/ui";
 import { go, link } from "../router";
-import { VhostField } from "./vhost-choice";
 
 const TAGS_NOTE = "any of administrator, monitoring, policymaker, management, with commas between; none: no access here";
 

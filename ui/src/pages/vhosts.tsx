@@ -1,14 +1,14 @@
 /** Virtual hosts: worlds of their own in one broker. */
 
 import { path, post, put, remove } from "../api";
+import { Confirm, Opening } from "../components/dialog";
+import { notify } from "../components/notice";
+import { RIGHTS } from "../components/permissions";
+import { LiveTable } from "../components/table";
+import { Badge, Button, Card, Facts, Failure, Field, Form, Loading, Page, State, type Values } from "../components/ui";
 import { count, rate } from "../format";
 import { useLive } from "../live";
 import { type Permission, rateOf, type Vhost } from "../model";
-import { Confirm, Opening } from "../parts/dialog";
-import { notify } from "../parts/notice";
-import { RIGHTS } from "../parts/rights";
-import { LiveTable } from "../parts/table";
-import { Badge, Button, Card, Facts, Failure, Field, Form, Loading, Page, State, type Values } from "../parts/ui";
 import { go, link } from "../router";
 
 const stateOf = ({ cluster_state: states }: Vhost): string | undefined => Object.values(states ?? {})[0];

@@ -1,6 +1,6 @@
 /** The way in. */
 
-import { Field, Form } from "../parts/ui";
+import { Field, Form } from "../components/ui";
 import type { Session } from "../session";
 
 export function SignIn({ signIn }: Pick<Session, "signIn">) {

@@ -2,11 +2,11 @@
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
+import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
+import { Table } from "../components/table";
+import { Badge, Card, Field, Form, type Tone, type Values } from "../components/ui";
 import { count } from "../format";
 import type { Judged, Reached, Trace } from "../model";
-import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../parts/arguments";
-import { Table } from "../parts/table";
-import { Badge, Card, Field, Form, type Tone, type Values } from "../parts/ui";
 import { link } from "../router";
 
 const MISSES = 50;

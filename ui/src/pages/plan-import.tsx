@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { path, post, withQuery } from "../api";
+import { FileField, readJson } from "../components/json-file";
+import { notify } from "../components/notice";
+import { Table } from "../components/table";
+import { Badge, Button, Card, Field, Figure, Figures, Form, type Tone, type Values } from "../components/ui";
+import { useVhosts, vhostOptions } from "../components/vhost-select";
 import { count, shown } from "../format";
 import type { Plan, PlanEntry } from "../model";
-import { FileField, readJson } from "../parts/file";
-import { notify } from "../parts/notice";
-import { Table } from "../parts/table";
-import { Badge, Button, Card, Field, Figure, Figures, Form, type Tone, type Values } from "../parts/ui";
-import { useVhosts, vhostOptions } from "./vhost-choice";
 
 interface Planned {
   plan: Plan;

@@ -1,10 +1,10 @@
 /** Who takes messages from a queue, or through a channel. */
 
 import type { Consumer } from "../model";
-import { Arguments } from "../parts/arguments";
-import { Table } from "../parts/table";
-import { Badge } from "../parts/ui";
 import { link } from "../router";
+import { Arguments } from "./arguments";
+import { Table } from "./table";
+import { Badge } from "./ui";
 
 export function ConsumerTable({ consumers }: { consumers: Consumer[] }) {
   return (

@@ -3,8 +3,8 @@
 import { useState } from "preact/hooks";
 import { ApiError } from "../api";
 import type { Published } from "../model";
-import { ARGUMENTS_NOTE, parseArguments } from "../parts/arguments";
-import { Field, Form, type Values } from "../parts/ui";
+import { ARGUMENTS_NOTE, parseArguments } from "./arguments";
+import { Field, Form, type Values } from "./ui";
 
 interface PublishFormProps {
   publish: (message: unknown) => Promise<Published>;

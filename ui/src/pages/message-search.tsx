@@ -1,10 +1,10 @@
 /** Searching the messages of a queue: in pieces, with how far it is, until enough are found. */
 
-import { type Asked, useQuestion } from "../answer";
 import { get, path } from "../api";
+import { Button, Failure } from "../components/ui";
 import { count } from "../format";
 import type { PeekAnswer, PeekedMessage } from "../model";
-import { Button, Failure } from "../parts/ui";
+import { type Asked, useQuestion } from "../request";
 
 /** How many messages are looked for at a time. */
 export const COUNT = 20;

@@ -1,9 +1,9 @@
 /** Feature flags, as RabbitMQ calls what a cluster has to agree on before it is used. */
 
 import { path } from "../api";
+import { LiveTable } from "../components/table";
+import { Badge, Page } from "../components/ui";
 import { useLive } from "../live";
-import { LiveTable } from "../parts/table";
-import { Badge, Page } from "../parts/ui";
 
 interface Flag {
   name: string;

@@ -2,8 +2,8 @@
 
 import { path } from "../api";
 import { useLive } from "../live";
-import { Field } from "../parts/ui";
 import { setQuery, usePlace } from "../router";
+import { Field } from "./ui";
 
 export function useVhosts(): string[] {
   const { data } = useLive<{ name: string }[]>(`${path("vhosts")}?columns=name`);

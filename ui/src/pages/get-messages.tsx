@@ -2,11 +2,11 @@
 
 import { useState } from "preact/hooks";
 import { post } from "../api";
+import { Arguments } from "../components/arguments";
+import { MessageCard } from "../components/message";
+import { Badge, Card, Field, Form, type Values } from "../components/ui";
 import { count, octets } from "../format";
 import type { GotMessage } from "../model";
-import { Arguments } from "../parts/arguments";
-import { MessageCard } from "../parts/message";
-import { Badge, Card, Field, Form, type Values } from "../parts/ui";
 
 const MODES: [string, string][] = [
   ["ack_requeue_true", "put back, marked as redelivered"],

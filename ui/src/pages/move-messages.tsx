@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
+import { PreviewCard, Progress } from "../components/job";
+import { Button, Card, Field, Form, type Values } from "../components/ui";
+import { useVhosts } from "../components/vhost-select";
 import type { Job, Preview } from "../model";
-import { PreviewCard, Progress } from "../parts/job";
-import { Button, Card, Field, Form, type Values } from "../parts/ui";
 import { link } from "../router";
 import { CONDITIONS_NOTE, conditionsIn } from "./peek";
 import { pacing } from "./redrive";
-import { useVhosts } from "./vhost-choice";
 
 export function Move({ vhost, name, changed }: { vhost: string; name: string; changed: () => void }) {
   const [order, setOrder] = useState<Record<string, unknown>>();
