@@ -71,7 +71,7 @@ def test_a_notebook_is_valid_and_committed_without_what_it_showed(name: str) -> 
 
 def test_a_data_engineer_reads_queues_as_tables(execute: Execute, warren: Place) -> None:
     text = execute("every-queue-is-a-dataframe.ipynb")
-    assert "300 looked at, 300 still waiting" in text
+    assert "300 messages read, 300 still in the queue" in text
     sold = table(text, "product", "waiting")
     assert sorted(row[0] for row in sold) == ["coffee", "kettle", "tea"]
     assert sum(int(row[1]) for row in sold) == 200
@@ -95,10 +95,10 @@ def test_an_operator_finds_out_what_died_and_sends_it_again_once(execute: Execut
     ]
     by_tenant = {(row[0], row[1]): int(row[2]) for row in table(text, "reason", "headers.tenant")}
     assert by_tenant == {("rejected", "umbrella"): 25, ("maxlen", "acme"): 15, ("maxlen", "umbrella"): 5}
-    assert "45 dead letters, still there" in text
-    assert "120 charges came, 0 wait" in text
-    assert "15 would be sent, 0 were" in text
-    assert "15 of 15 messages sent; run again: 0\n15\n" in text
+    assert "45 dead letters are still in the queue" in text
+    assert "120 charges were published, 0 are ready" in text
+    assert "15 would be published, 0 were" in text
+    assert "15 of 15 messages published; second run: 0\n15\n" in text
     assert left_over(warren) == []
 
 
