@@ -75,17 +75,6 @@ def test_every_file_that_a_command_names_exists() -> None:
     assert not found, report(found)
 
 
-def test_every_decision_is_listed_and_says_what_was_given_up() -> None:
-    folder = ROOT / "docs" / "decisions"
-    index = text(folder / "README.md")
-    found = []
-    for path in sorted(folder.glob("[0-9]*.md")):
-        headings = HEADING.findall(_without_code(text(path)))
-        if f"({path.name})" not in index or headings[1:] != ["Context", "Choice", "What we gave up"]:
-            found.append(place(path))
-    assert not found, report(found)
-
-
 def test_every_page_of_the_guide_is_reached_from_the_readme() -> None:
     folder = ROOT / "docs" / "guide"
     reached, waiting = set(), [ROOT / "README.md"]
