@@ -105,12 +105,25 @@ class Keyring:
 def _key_set(octets: bytes) -> dict[str | None, Key]:
     """The keys of a key set by their identifiers; one alone is also the one without a name."""
     document = msgspec.json.decode(octets)
-    found: dict[str | None, Key] = {}
-    for key in KeySet.import_key_set(document).keys[:KEY_SET_KEYS_MAX]:
-        found[key.kid] = key
+    listed = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(listed, list):
+        raise ValueError("no list of keys")
+    keys = [key for key in map(_known_key, listed[:KEY_SET_KEYS_MAX]) if key is not None]
+    if not keys:
+        raise ValueError("no key of a known kind")
+    found: dict[str | None, Key] = {key.kid: key for key in KeySet(keys).keys}
     if len(found) == 1:
         found[None] = next(iter(found.values()))
     return found
+
+
+def _known_key(described: object) -> Key | None:
+    """The key that an entry of a key set describes; None for one that cannot be used (RFC 7517 §5)."""
+    try:
+        return import_key(described) if isinstance(described, dict) else None
+    except (JoseError, ValueError, TypeError, KeyError):
+        # joserfc raises KeyError for a curve that it does not know.
+        return None
 
 
 def _read(path: Path) -> Key:

@@ -111,7 +111,15 @@ def test_who_asks_at_once_has_one_answer_and_strangers_are_not_looked_for_again_
 
 @pytest.mark.parametrize(
     ("status", "body"),
-    [(500, b"{}"), (302, b""), (200, b"<html>"), (200, b'{"keys": 5}'), (200, b" " * (KEY_SET_SIZE_MAX + 1))],
+    [
+        (500, b"{}"),
+        (302, b""),
+        (200, b"<html>"),
+        (200, b'{"keys": 5}'),
+        (200, b"5"),
+        (200, b'{"keys": [{"kty": "OKP", "crv": "X999", "x": "AAAA"}]}'),
+        (200, b" " * (KEY_SET_SIZE_MAX + 1)),
+    ],
 )
 def test_a_key_server_that_is_ill_leaves_the_keys_as_they_are(status: int, body: bytes) -> None:
     async def work() -> None:
@@ -125,6 +133,22 @@ def test_a_key_server_that_is_ill_leaves_the_keys_as_they_are(status: int, body:
         assert await keyring.key("stranger") is None
         assert served.asked == 2
         assert await keyring.key("one") is found
+        await served.runner.cleanup()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [{"kty": "OKP", "kid": "x", "crv": "X999", "x": "AAAA"}, {"kty": "EC", "kid": "x"}, {}, "text", 5],
+)
+def test_a_key_of_an_unknown_kind_costs_no_other_key_of_its_set(unknown: object) -> None:
+    async def work() -> None:
+        served = Served()
+        keyring = await served.start()
+        served.body = json.dumps({"keys": [unknown, RSA.as_dict(private=False), unknown]}).encode()
+        assert await keyring.key("one") is not None
+        assert await keyring.key("x") is None
         await served.runner.cleanup()
 
     asyncio.run(work())
