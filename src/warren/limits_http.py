@@ -43,6 +43,9 @@ HTTP_REST_S = 5.0
 REASON_LENGTH_MAX = 4_096
 # Definitions are the largest thing sent to the HTTP API: as RabbitMQ 4.3.
 HTTP_BODY_SIZE_MAX = 10_000_000
+# Lists and objects of JSON in each other: tables are nested TABLE_DEPTH_MAX deep at most, and Python recurses
+# a thousand calls deep, several for each level when it journals, prints or applies what came.
+JSON_DEPTH_MAX = 100
 # Entries of a page, as in RabbitMQ.
 PAGE_SIZE_MAX = 500
 # Records of a list that are looked at, sorted or written in one turn: a millisecond, mostly of views.

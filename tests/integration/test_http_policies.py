@@ -180,3 +180,21 @@ def test_a_field_that_is_null_or_no_string_is_refused_as_rabbitmq_does(client: C
         refused = client.refusal(f"PUT /{kind}/%2f/null", ONE | wrong)
         assert refused == (400, f"Validation failed\n\n{said}\n")
     assert client.status(f"GET /{kind}/%2f/null") == 404
+
+
+def test_json_that_is_nested_too_deep_is_refused_and_the_node_starts_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        with broker("--data-dir", str(tmp_path)) as started:
+            value: object = 1
+            for _ in range(450):
+                value = {"a": value}
+            client = Client(started)
+            for path, body in {
+                "/policies/%2f/p": ONE | {"definition": value},
+                "/operator-policies/%2f/p": ONE | {"definition": value},
+                "/global-parameters/p": {"value": value},
+                "/queues/%2f/p": {"arguments": value},
+            }.items():
+                assert client.refusal(f"PUT {path}", body) == (400, "not_json")
+            assert client.get("/policies") == []
+            started.stop()

@@ -13,9 +13,11 @@ from warren.limits_http import (
     HTTP_LOGIN_SIZE_MAX,
     HTTP_STALLED_S,
     HTTP_STALLED_SIZE_MIN,
+    JSON_DEPTH_MAX,
 )
 from warren.management.describing import DESCRIBED, Description, required_of
 from warren.management.replies import Refused, bad_request, refused
+from warren.model.nesting import is_deeper
 
 # What a flag may be written as.
 _FLAGS: dict[object, bool] = {True: True, False: False, "true": True, "false": False}
@@ -221,4 +223,7 @@ def decode(octets: bytes) -> object:
         value: object = msgspec.json.decode(octets)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise bad_request("not_json") from None
+    # Most bodies have fewer brackets than that.
+    if octets.count(b"[") + octets.count(b"{") > JSON_DEPTH_MAX and is_deeper(value, JSON_DEPTH_MAX):
+        raise bad_request("not_json")
     return value

@@ -8,6 +8,7 @@ A field that a message does not have fits no condition but `!=`.
 
 import json
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 _EQUALITIES = ("=", "!=")
 _FIELDS = ("routing_key", "exchange", "body")
 _PREFIXES = ("properties.", "headers.", "body.")
+# A place in a list.
+_PLACE = re.compile(r"[0-9]{1,9}")
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None}
 
 
@@ -121,7 +124,7 @@ def _walked(value: object, names: Sequence[str]) -> object:
     for name in names:
         if isinstance(value, Mapping) and name in value:
             value = value[name]
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+        elif isinstance(value, list) and _PLACE.fullmatch(name) and int(name) < len(value):
             value = value[int(name)]
         else:
             return _ABSENT

@@ -11,6 +11,7 @@ from pathlib import Path
 from warren.access.authenticate import Source
 from warren.access.passwords import SALT_SIZE, hash_password
 from warren.limits import JOURNAL_DOUBTED_AHEAD, PASSWORD_THREADS, PASSWORDS_WAITING_MAX
+from warren.limits_http import JSON_DEPTH_MAX
 from warren.management.quarantined import QuarantinedItem, QuarantineView
 from warren.management.staging.staging import Staging
 from warren.metadata.commands import (
@@ -31,6 +32,7 @@ from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
 from warren.metadata.users import PasswordHash
+from warren.model.nesting import is_deeper
 from warren.node import directory, log_exchange, settings
 from warren.node.auditing import Auditing
 from warren.node.authentication import authenticator, has
@@ -322,7 +324,10 @@ class Broker:
 
     def _read_definitions(self, file: Path) -> list[Command]:
         try:
-            read = imported(json.loads(file.read_bytes()), self.hash_password)
+            document = json.loads(file.read_bytes())
+            if is_deeper(document, JSON_DEPTH_MAX):
+                raise DefinitionsError(f"it is nested more than {JSON_DEPTH_MAX} levels deep")
+            read = imported(document, self.hash_password)
             return importable(read, self.metadata).complete()
         except OSError as error:
             raise BootRefused(f"definitions file {str(file)!r}: {error.strerror}") from error

@@ -66,10 +66,10 @@ def _value(written: str) -> str:
 
 def _read_toml(name: str, text: str) -> list[Entry]:
     try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return _flatten(name, "", tomllib.loads(text))
+    except (ValueError, RecursionError) as error:
+        # Besides TOMLDecodeError: numbers of thousands of digits, and tables nested hundreds of levels deep.
         raise ConfigError(f"{name}: {error}") from error
-    return _flatten(name, "", tree)
 
 
 def _flatten(name: str, prefix: str, value: object) -> list[Entry]:

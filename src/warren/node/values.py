@@ -18,7 +18,7 @@ _UNITS = {
     "g": 2**30, "gib": 2**30, "gb": 10**9,
     "t": 2**40, "tib": 2**40, "tb": 10**12,
 }  # fmt: skip
-_SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,19})\s*([a-z]*)", re.IGNORECASE)
 _BOOLEANS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 
 

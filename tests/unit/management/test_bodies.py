@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from warren.limits_http import JSON_DEPTH_MAX
 from warren.management.bodies import Fields, decode
 from warren.management.replies import Refused
 
@@ -22,6 +23,17 @@ NO_TEXT = (b'{"a": "\xff"}', b'"\\ud800"', b"1e999", b"\xc3", b'["\xed\xa0\x80"]
 def test_what_is_no_json_is_refused(octets: bytes) -> None:
     with pytest.raises(Refused) as refused:
         decode(octets)
+    assert reason(refused) == "not_json"
+
+
+def nested(levels: int) -> bytes:
+    return b'{"a":' * (levels - 1) + b"[]" + b"}" * (levels - 1)
+
+
+def test_json_that_is_nested_too_deep_is_refused() -> None:
+    decode(nested(JSON_DEPTH_MAX))
+    with pytest.raises(Refused) as refused:
+        decode(nested(JSON_DEPTH_MAX + 1))
     assert reason(refused) == "not_json"
 
 

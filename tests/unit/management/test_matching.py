@@ -37,6 +37,7 @@ def test_a_message_that_fits_is_found(text: str) -> None:
         "body.total>121",
         "body.items.2.sku=b", "body.items.x=1", "body.missing~a", "properties.nonsense=1", "body.note>5",
         "body.total~x", "headers.tenant.more=1", "properties.type=x",
+        f"headers.x-death.{'9' * 5_000}=1", "headers.x-death.\u0660.queue=work",
     ],
 )  # fmt: skip
 def test_a_message_that_does_not_fit_is_passed_over(text: str) -> None:

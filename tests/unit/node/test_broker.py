@@ -116,6 +116,17 @@ def test_with_definitions_no_default_user_is_made(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+def test_definitions_that_are_nested_too_deep_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "definitions.json"
+    file.write_text('{"global_parameters": [{"name": "p", "value": ' + "[" * 200 + "]" * 200 + "}]}")
+
+    async def work() -> None:
+        with pytest.raises(BootRefused, match=r"definitions\.json': it is nested more than 100 levels deep"):
+            make(load_definitions=str(file))
+
+    asyncio.run(work())
+
+
 def test_definitions_that_refer_to_nothing_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     permission = {"user": "nobody", "vhost": "/", "configure": "", "write": "", "read": ""}

@@ -147,6 +147,9 @@ def test_what_is_wrong_is_refused_with_its_line(tmp_path: Path, line: str, messa
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read the configuration file '.*nowhere': No such file"):
         load(str(tmp_path / "nowhere"), {})
+    for text in (f"heartbeat = {'9' * 5_000}", f"a = {'[' * 3_000}", f"{'a.' * 900}b = 1"):
+        with pytest.raises(ConfigError, match=r"deep\.toml: "):
+            load(write(tmp_path, text, "deep.toml"), {})
     with pytest.raises(ConfigError, match=r"warren\.toml: "):
         load(write(tmp_path, "a = = 1", "warren.toml"), {})
 

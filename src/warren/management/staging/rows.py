@@ -69,6 +69,8 @@ class Rows:
         """What the stream begins with. RowRefused if its columns cannot be published."""
         try:
             schema = self._arrow.ipc.read_schema(self._arrow.py_buffer(octets))
+            # Names that are no UTF-8 are refused here.
+            known = schema.names
         except self._errors as error:
             raise RowRefused(f"the schema cannot be read: {error}") from None
         types = self._arrow.types
@@ -76,7 +78,7 @@ class Rows:
         for field in schema:
             if field.name not in PASSED_OVER and not types.is_null(field.type):
                 self._check_column(field)
-        if len(set(schema.names)) < len(schema.names):
+        if len(set(known)) < len(known):
             raise RowRefused("two columns have one name")
         if "body" not in names:
             raise RowRefused("there is no column 'body'")

@@ -143,3 +143,10 @@ def test_rows_that_differ_in_their_bodies_alone_come_as_one_run(kind: pa.DataTyp
     assert [message.body.decode() for message in unrolled(run)] == texts
     assert run.like.headers() == {"a": "b", "c": None}
     assert rows.count == 150
+
+
+def test_a_column_whose_name_is_no_utf_8_is_refused() -> None:
+    octets = pa.schema([("body", pa.binary()), ("name", pa.string())]).serialize().to_pybytes()
+    rows = Rows(pa, "exchange", "user", may_impersonate=False)
+    with pytest.raises(RowRefused, match="the schema cannot be read"):
+        rows.begin(octets.replace(b"name", b"\xffame"))
