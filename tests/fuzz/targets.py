@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from tests.fuzz import arrow, disk, documents, network
 from tests.fuzz.broker import frame
 from tests.fuzz.sessions import check_session, session_seeds
 
@@ -192,3 +193,16 @@ def targets() -> Iterator[tuple[str, Target]]:
     yield "streams", Target(check=check_stream_frames, seeds=stream_seeds)
     yield "amqp1", Target(check=check_amqp_1, seeds=amqp_1_seeds)
     yield "sessions", Target(check=check_session, seeds=session_seeds)
+    yield "shapes", Target(check=arrow.check_shapes, seeds=arrow.shape_seeds)
+    yield "staged", Target(check=arrow.check_staged, seeds=arrow.staged_seeds)
+    yield "definitions", Target(check=documents.check_definitions, seeds=documents.definition_seeds)
+    yield "configuration", Target(check=documents.check_configuration, seeds=documents.configuration_seeds)
+    yield "conditions", Target(check=documents.check_conditions, seeds=documents.condition_seeds)
+    yield "names", Target(check=documents.check_names, seeds=documents.name_seeds)
+    yield "journal", Target(check=disk.check_journal, seeds=disk.damage_seeds)
+    yield "store", Target(check=disk.check_store, seeds=disk.damage_seeds)
+    yield "stream-log", Target(check=disk.check_stream_log, seeds=disk.damage_seeds)
+    yield "ldap", Target(check=network.check_ldap, seeds=network.ldap_seeds)
+    yield "proxy", Target(check=network.check_proxy, seeds=network.proxy_seeds)
+    yield "tokens", Target(check=network.check_tokens, seeds=network.token_seeds)
+    yield "keys", Target(check=network.check_keys, seeds=network.key_seeds)

@@ -1,0 +1,142 @@
+"""Rows: staged uploads in Arrow's format, and messages made into columns of it, in C and in Python."""
+
+import asyncio
+from contextlib import suppress
+
+import pyarrow as pa
+
+from warren.errors import FrameError
+from warren.management.arrow.shapes import IS_COMPILED, TYPES, columns_of, from_properties
+from warren.management.staging.frames import FrameRefused, Kind, frames
+from warren.management.staging.rows import RowRefused, Rows
+from warren.wire.properties import BasicProperties
+
+NAMES = tuple(TYPES)
+LOOP = asyncio.new_event_loop()
+HEADERS = {
+    "x-death": [{"count": 3, "reason": "expired"}],
+    "retries": 2,
+    "t": True,
+    "void": None,
+    "b": b"\xff",
+}
+
+
+def check_shapes(data: bytes) -> None:
+    """Columns made in C are those made in Python, for every column alone and for all of them."""
+    shapes = _shapes(data)
+    if not shapes:
+        return
+    wanted = [name for place, name in enumerate(NAMES) if data[place % len(data)] & 1] or list(NAMES)
+    try:
+        found = columns_of(shapes, wanted)
+    except FrameError:
+        _expect_frame_error(shapes)
+        return
+    for column in found.values():
+        column.validate(full=True)
+    with suppress(FrameError):
+        # C does not look into headers that nobody asked for.
+        expected = from_properties(shapes, wanted)
+        assert found.keys() == expected.keys(), f"{sorted(found)} is not {sorted(expected)}"
+        for name, column in found.items():
+            assert column.equals(expected[name]), f"{name}: {column} is not {expected[name]}"
+    if IS_COMPILED:
+        # An address that is cut short is refused as well.
+        with suppress(FrameError):
+            columns_of([(data[:40], property_list) for _, property_list in shapes], NAMES)
+
+
+def _shapes(data: bytes) -> list[tuple[bytes, bytes]]:
+    """Shapes one behind the other: the size of the routing key, the key, the size of the list, the list."""
+    shapes = []
+    while len(data) > 1:
+        key_end = 1 + min(data[0], len(data) - 2)
+        size = data[key_end] * 4
+        key, listed = data[1:key_end], data[key_end + 1 : key_end + 1 + size]
+        shapes.append((b"\x02e\xc3" + bytes([len(key)]) + key, listed))
+        data = data[key_end + 1 + size :]
+    return shapes
+
+
+def _expect_frame_error(shapes: list[tuple[bytes, bytes]]) -> None:
+    """What C refuses, Python refuses as well."""
+    try:
+        from_properties(shapes, NAMES)
+    except FrameError:
+        return
+    raise AssertionError("refused by C, and not by Python")
+
+
+def shape_seeds() -> list[bytes]:
+    """Property lists of all kinds, alone and together."""
+    every = BasicProperties(
+        content_type="text/plain", headers=HEADERS, delivery_mode=2, priority=4, correlation_id="1",
+        reply_to="r", expiration="60000", message_id="é", timestamp=3, type="t", user_id="guest", app_id="a",
+        cluster_id="c",
+    )  # fmt: skip
+    kinds = [BasicProperties(), BasicProperties(headers={"a": "b", "n": 1.5}), every]
+    seeds = []
+    for properties in kinds:
+        listed = properties.encode_list()
+        listed += bytes(-len(listed) % 4)
+        seeds.append(b"\x03a.b" + bytes([len(listed) // 4]) + listed)
+    return [*seeds, b"".join(seeds)]
+
+
+def check_staged(data: bytes) -> None:
+    """An upload is refused, or its rows are messages that can be read; all of it within bounds."""
+    with suppress(FrameRefused, RowRefused):
+        LOOP.run_until_complete(_stage(data))
+
+
+async def _stage(data: bytes) -> None:
+    at = 0
+
+    async def read(size: int) -> bytes:
+        nonlocal at
+        piece = data[at : at + min(size, 512)]
+        at += len(piece)
+        return piece
+
+    rows = Rows(pa, "events", "guest", may_impersonate=False)
+    async for frame in frames(read):
+        if frame.kind is Kind.SCHEMA:
+            rows.begin(frame.octets)
+        elif frame.kind is Kind.RECORDS:
+            for found in rows.take(frame.octets):
+                if isinstance(found, list):
+                    for message in found:
+                        assert message.exchange == "events"
+                        message.properties().encode(len(message.body))
+
+
+def staged_seeds() -> list[bytes]:
+    """Streams of few rows, with each column, of one shape and of several, as they are and compressed."""
+    columns = {
+        "body": pa.array([b"1", b"22", b""], pa.binary()),
+        "routing_key": ["a", "b", None],
+        "message_id": ["1", None, "é"],
+        "priority": pa.array([1, None, 255], pa.int16()),
+        "delivery_mode": pa.array([1, 2, None], pa.int8()),
+        "timestamp": pa.array([0, 1_000_000, None], pa.timestamp("us")),
+        "headers": pa.array([[("k", "v")], None, []], pa.map_(pa.string(), pa.string())),
+        "headers_json": ['{"a":{"$I":5}}', None, '{"b":[1,"x"]}'],
+        "expiration": ["60000", None, None],
+        "queue": ["passed over"] * 3,
+    }
+    alike = {"body": pa.array([b"1", b"2", b"3"], pa.binary()), "routing_key": ["k"] * 3}
+    return [
+        _stream(columns), _stream(alike), _stream(alike, "zstd"), _stream(alike, "lz4"),
+        _stream({"body": ["text", None]}), _stream({"body": pa.array([b"x"], pa.large_binary())}),
+    ]  # fmt: skip
+
+
+def _stream(columns: dict[str, object], compression: str | None = None) -> bytes:
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=2)
+    encoded: bytes = sink.getvalue().to_pybytes()
+    return encoded
