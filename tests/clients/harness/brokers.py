@@ -1,4 +1,4 @@
-"""The broker that the suites run against: one that is named, or a Warren started for the occasion."""
+"""The broker that the suites run against: one that is named, or a Warren or RabbitMQ of their own."""
 
 import contextlib
 import dataclasses
@@ -10,8 +10,13 @@ from urllib.parse import unquote, urlsplit
 
 from tests.broker import free_port, start_warren, stop
 from tests.clients.harness import certificates
+from tests.rabbitmq import PLUGINS, RabbitMQ
 
 PORT = 5672
+RABBITMQ_PLUGINS = (
+    *PLUGINS, "rabbitmq_management", "rabbitmq_stream", "rabbitmq_stream_management",
+    "rabbitmq_auth_mechanism_ssl",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +31,7 @@ class Broker:
     management_port: int | None = None
     stream_port: int | None = None
     stream_tls_port: int | None = None
+    is_rabbitmq: bool = False
 
     @property
     def uri(self) -> str:
@@ -62,7 +68,6 @@ def started_warren(folder: Path, *lines: str) -> Iterator[Broker]:
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    issued = certificates.issue_server()
     port, tls_port, management_port = free_port(), free_port(), free_port()
     stream_port, stream_tls_port = free_port(), free_port()
     settings = {
@@ -73,9 +78,7 @@ def started_warren(folder: Path, *lines: str) -> Iterator[Broker]:
         "stream.advertised_host": "localhost",
         "stream.advertised_tls_host": "localhost",
         "management.tcp.ip": "127.0.0.1",
-        "ssl_options.cacertfile": str(issued / "ca.pem"),
-        "ssl_options.certfile": str(issued / "server.pem"),
-        "ssl_options.keyfile": str(issued / "server_key.pem"),
+        **ssl_options(),
     }
     said = [f"{key} = {value}" for key, value in settings.items()]
     (folder / "warren.conf").write_text("\n".join([*said, *lines, ""]))
@@ -90,3 +93,42 @@ def started_warren(folder: Path, *lines: str) -> Iterator[Broker]:
         )  # fmt: skip
     finally:
         stop(warren.process)
+
+
+@contextlib.contextmanager
+def started_rabbitmq(folder: Path, *lines: str) -> Iterator[Broker]:
+    """The installed RabbitMQ on free ports, with TLS, management and streams; `lines` as for a Warren."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    tls_port, management_port, stream_port, stream_tls_port = (free_port() for _ in range(4))
+    settings = {
+        "listeners.ssl.default": tls_port,
+        "stream.listeners.tcp.default": stream_port,
+        "stream.listeners.ssl.default": stream_tls_port,
+        "stream.advertised_host": "localhost",
+        "stream.advertised_tls_host": "localhost",
+        "management.tcp.port": management_port,
+        **ssl_options(),
+    }
+    said = [f"{key} = {value}" for key, value in settings.items()]
+    rabbitmq = RabbitMQ(
+        folder, listen="::", settings="\n".join([*said, *lines, ""]), plugins=RABBITMQ_PLUGINS
+    )
+    rabbitmq.start()
+    try:
+        yield Broker(
+            host="127.0.0.1", port=rabbitmq.port, tls_port=tls_port, management_port=management_port,
+            stream_port=stream_port, stream_tls_port=stream_tls_port, is_rabbitmq=True,
+        )  # fmt: skip
+    finally:
+        rabbitmq.stop()
+
+
+def ssl_options() -> dict[str, str]:
+    """The certificate of either broker's TLS listeners, as settings."""
+    issued = certificates.issue_server()
+    return {
+        "ssl_options.cacertfile": str(issued / "ca.pem"),
+        "ssl_options.certfile": str(issued / "server.pem"),
+        "ssl_options.keyfile": str(issued / "server_key.pem"),
+    }

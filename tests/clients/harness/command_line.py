@@ -1,7 +1,7 @@
 """Runs foreign clients' own test suites and our client programs against a broker: `make clients`.
 
-Without `--broker` a Warren of this checkout is started on a free port. What the suites need is fetched
-once, from PyPI and npm, into `.venv-clients/`.
+Without `--broker` or `--rabbitmq` a Warren of this checkout is started on a free port. What the suites need
+is fetched once, from PyPI and npm, into `.venv-clients/`.
 """
 
 import argparse
@@ -41,6 +41,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="the extra suites too")
     parser.add_argument("--jobs", type=int, default=2, help="how many suites run at a time; they mostly wait")
     parser.add_argument("--broker", metavar="URI", help="a broker that already runs")
+    parser.add_argument("--rabbitmq", action="store_true", help="the installed RabbitMQ, on free ports")
     parser.add_argument("--tls-port", type=int, help="where that broker speaks TLS")
     parser.add_argument("--management-port", type=int, help="where that broker has its HTTP API")
     return parser.parse_args()
@@ -58,21 +59,28 @@ def choose(names: list[str], is_everything: bool) -> list[Suite]:
 
 
 def run_suite(suite: Suite, broker: Broker, excuses: list[Excuse], options: argparse.Namespace) -> Verdict:
-    """Run it against `broker`, or a Warren of its own if it must be alone and none was named."""
+    """Run it against `broker`, or a broker of its own if it must be alone and none was named."""
     if options.broker or not suite.is_alone:
         return running.run_suite(suite, broker, excuses)
-    with brokers.started_warren(fetching.CACHE / f"warren-{suite.name}", *suite.settings) as own:
+    with started(options, suite.name, *suite.settings) as own:
         return running.run_suite(suite, own, excuses)
 
 
 @contextlib.contextmanager
 def broker_of(options: argparse.Namespace) -> Iterator[Broker]:
-    """The broker that was named, or a Warren for as long as the suites run."""
+    """The broker that was named, or one of ours for as long as the suites run."""
     if options.broker:
         yield brokers.named(options.broker, options.tls_port, options.management_port)
         return
-    with brokers.started_warren(fetching.CACHE / "warren") as broker:
+    with started(options, "shared") as broker:
         yield broker
+
+
+def started(options: argparse.Namespace, name: str, *lines: str) -> contextlib.AbstractContextManager[Broker]:
+    """A Warren, or a RabbitMQ if that was asked for."""
+    if options.rabbitmq:
+        return brokers.started_rabbitmq(fetching.CACHE / f"rabbitmq-{name}", *lines)
+    return brokers.started_warren(fetching.CACHE / f"warren-{name}", *lines)
 
 
 def show_progress(verdict: Verdict) -> None:
