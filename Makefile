@@ -25,10 +25,12 @@ SECONDS ?= 300
 SEEDS ?= 1000
 KILLS ?= 20
 CUTS ?= 150
+# The rows of the measured tables: all of bench/run.py but Spark's.
+COMPARED := memory a16 a1k sync50 writes fanout10 topic1000 latency b16 b1k 20x20 sync50p latencyp store
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint format test-unit test-tidy test-conformance test-integration \
-	clients spark spark-versions sim mutation ui crash fuzz oracle bench demo dist clean
+	clients spark spark-versions sim mutation ui crash fuzz oracle bench bench-compare demo pictures dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,9 +93,17 @@ oracle: setup  ## the same scripts against Warren and a real RabbitMQ (needs rab
 bench: setup  ## the table of figures, beside RabbitMQ's where rabbitmq-server is installed
 	@$(COMPILED)/bin/python bench/run.py $(ARGS)
 
+# Twenty minutes on a machine that does nothing else; make bench-compare ARGS="--rows store" renews one table.
+bench-compare: setup  ## measure beside RabbitMQ, save it in bench/history, and write the tables of the README and the guide
+	@$(COMPILED)/bin/python bench/run.py --save $(or $(ARGS),--rows $(COMPARED))
+	@$(COMPILED)/bin/python bench/report.py
+
 demo: $(SPARK)/.ready $(COMPILED)/.built  ## a shop sells for a minute, is archived with Spark, and reported on
 	@grep -qx interpreted $(SPARK)/warren-build || { echo "no demo: $$(cat $(SPARK)/warren-build)"; exit 1; }
 	@$(SPARK)/bin/python demo/run.py --warren $(COMPILED)/bin/warren $(ARGS)
+
+pictures: $(SPARK)/.ready $(COMPILED)/.built  ## make the pictures of the README anew (needs chromium and Spark)
+	@$(SPARK)/bin/python demo/pictures.py --warren $(COMPILED)/bin/warren $(ARGS)
 
 ui:  ## build the web interface, and say so if that cannot be done (needs Node 20.19 and npm)
 	@$(or $(PYTHON),python3) tools/interface.py

@@ -8,6 +8,7 @@ median over the pairs, a ratio the median of the ratios of pairs.
 import argparse
 import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -15,12 +16,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import memory
 from brokers import Broker, has_rabbitmq, rabbitmq, warren
 from machine import loop_ms, sync_us
+from measurement import measurement
 from rows import LATENCY_ROWS, ROWS, Row
 from samples import NAMES, Samples, lines_table
 from store import LINES as STORE_LINES
@@ -32,7 +33,6 @@ from warren.cli.perf.result import Result, traffic_result
 from warren.cli.perf.traffic import run_traffic
 from warren.client.uri import parse_uri
 
-HISTORY = Path(__file__).parent / "history"
 WARMUP_S = 0.5
 MEMORY, STORE, SPARK = "memory", "store", "spark"  # the tables beside that of the rows
 # Spark has an environment of its own, where there is a Java.
@@ -85,6 +85,7 @@ def main() -> None:
     wanted = arguments.rows or [MEMORY, *(row.name for row in ROWS), STORE, SPARK]
     rows = [row for row in ROWS if row.name in wanted]
     begun = time.monotonic()
+    load_before = os.getloadavg()[0]
     parts: list[str] = []
     found: dict[str, Samples] = {}
     if MEMORY in wanted:
@@ -113,7 +114,8 @@ def main() -> None:
     print("\n\n".join(part for part in [title, *parts] if part))
     print(f"\n{plan.pairs} pairs of {plan.duration_s:g} s; {time.monotonic() - begun:.0f} s in all")
     if arguments.save:
-        print(f"saved as {save(found, comparison.versions)}")
+        saved = measurement(found, comparison.versions, plan, load_before).save()
+        print(f"saved as {saved}")
 
 
 def spark_table(arguments: argparse.Namespace, plan: Plan) -> tuple[str, dict[str, Samples]]:
@@ -304,28 +306,6 @@ def promise(name: str, wanted: str) -> str:
     """What was promised of a row's figure, if it was that figure."""
     row = next(row for row in ROWS if row.name == name)
     return f"<= {row.reach:g}" if row.figure == wanted else ""
-
-
-def save(found: dict[str, Samples], versions: dict[str, str]) -> Path:
-    """Every figure of every run, as JSON named by the time."""
-    HISTORY.mkdir(exist_ok=True)
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=HISTORY,
-    ).stdout.strip()
-    now = datetime.now(UTC)
-    path = HISTORY / f"{now:%Y-%m-%dT%H%M}-{commit or 'export'}.json"
-    document = {
-        "at": now.isoformat(timespec="seconds"),
-        "commit": commit,
-        "versions": versions,
-        "samples": {name: samples.by_broker for name, samples in found.items()},
-    }
-    path.write_text(json.dumps(document, indent=1) + "\n")
-    return path
 
 
 def say(text: str) -> None:

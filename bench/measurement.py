@@ -1,0 +1,153 @@
+"""A file of bench/history: the figures of one version of Warren on one machine on one day.
+
+    measured_at, commit, command   when, of which commit, and by which command
+    machine, conditions            what it was measured on, and how busy that was
+    plan, versions                 how often each row was measured, and which brokers were compared
+    figures                        row -> broker -> figure -> median; row -> "ratio" -> figure -> number
+
+A ratio is RabbitMQ's figure divided by Warren's, the median over the pairs.
+"""
+
+import json
+import os
+import platform
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from samples import Samples
+
+HISTORY = Path(__file__).parent / "history"
+RATIO = "ratio"
+GIBIBYTE = 1 << 30
+DIGITS = 4
+_OTP = Path("/usr/lib/erlang/releases")
+_SUMMARY = {"min": min, "median": statistics.median, "max": max}
+
+
+@dataclass(kw_only=True)
+class Measurement:
+    """What a file holds."""
+
+    measured_at: str
+    commit: str
+    command: str
+    machine: dict[str, str | int]
+    conditions: dict[str, float]
+    plan: dict[str, Any]
+    versions: dict[str, str]
+    figures: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """One file for each machine, version and day."""
+        version = self.versions.get("warren", "none").partition(" ")[0]
+        machine = re.sub(r"[^a-z0-9]+", "-", f"{self.machine['processor']}".lower()).strip("-")
+        return HISTORY / f"{self.measured_at[:10]}-{version}-{machine}-{self.machine['cores']}-cores.json"
+
+    def figure(self, row: str, broker: str, name: str) -> float | None:
+        """A median, or a ratio; None if it was not measured."""
+        return self.figures.get(row, {}).get(broker, {}).get(name)
+
+    def save(self) -> Path:
+        """Write the file. Rows that the same commit had measured before on this day stay in it."""
+        if self.path.exists() and (before := load(self.path)).commit == self.commit:
+            self.figures = before.figures | self.figures
+            self.conditions = before.conditions | self.conditions
+            self.versions = before.versions | self.versions
+            self.plan = before.plan | self.plan
+        HISTORY.mkdir(exist_ok=True)
+        self.path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        return self.path
+
+
+def load(path: Path) -> Measurement:
+    """What `save` wrote."""
+    return Measurement(**json.loads(path.read_text()))
+
+
+def newest() -> Measurement:
+    """The file that was measured last."""
+    return max((load(path) for path in HISTORY.glob("*.json")), key=lambda found: found.measured_at)
+
+
+def measurement(
+    found: Mapping[str, Samples], versions: Mapping[str, str], plan: object, load_before: float
+) -> Measurement:
+    """The medians of a run that has ended; `load_before` is the machine's load average when it began."""
+    loops = _values(found, "machine_loop_ms")
+    syncs = _values(found, "machine_sync_us")
+    conditions = {"load_average_before": round(load_before, 2)}
+    for name, values in (("loop_ms", loops), ("sync_us", syncs)):
+        if values:
+            conditions |= {f"{name}_{which}": _short(at(values)) for which, at in _SUMMARY.items()}
+    return Measurement(
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=_commit(),
+        command=f"python bench/run.py {shlex.join(sys.argv[1:])}".rstrip(),
+        machine=_machine(),
+        conditions=conditions,
+        plan=json.loads(json.dumps(plan, default=asdict)),
+        versions=dict(versions) | _erlang(versions),
+        figures={row: _figures(samples) for row, samples in found.items()},
+    )
+
+
+def _figures(samples: Samples) -> dict[str, dict[str, float]]:
+    medians: dict[str, dict[str, float]] = {}
+    for broker, runs in samples.by_broker.items():
+        names = dict.fromkeys(name for figures in runs for name in figures if not name.startswith("machine_"))
+        medians[broker] = {
+            name: _short(median) for name in names if (median := samples.median(broker, name)) is not None
+        }
+    common = medians.get("rabbitmq", {}).keys() & medians.get("warren", {}).keys()
+    ratios = {name: _short(ratio) for name in sorted(common) if (ratio := samples.ratio(name)) is not None}
+    return medians | ({RATIO: ratios} if ratios else {})
+
+
+def _values(found: Mapping[str, Samples], name: str) -> list[float]:
+    return [
+        figures[name]
+        for samples in found.values()
+        for runs in samples.by_broker.values()
+        for figures in runs
+        if name in figures
+    ]
+
+
+def _short(value: float) -> float:
+    """The digits that mean something."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _commit() -> str:
+    describe = ["git", "describe", "--always", "--exclude", "*", "--dirty"]
+    run = subprocess.run(describe, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    return run.stdout.strip() or "export"
+
+
+def _machine() -> dict[str, str | int]:
+    cpuinfo, release = Path("/proc/cpuinfo"), Path("/etc/os-release")
+    model = re.search(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    system = re.search(r'PRETTY_NAME="(.*)"', release.read_text()) if release.exists() else None
+    return {
+        "processor": " ".join(model[1].split()) if model else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIBIBYTE),
+        "system": system[1] if system else platform.system(),
+        "kernel": platform.release().partition("-")[0],
+        "python": platform.python_version(),
+    }
+
+
+def _erlang(versions: Mapping[str, str]) -> dict[str, str]:
+    """What RabbitMQ runs on."""
+    found = sorted(_OTP.glob("*/OTP_VERSION"))
+    return {"erlang": found[-1].read_text().strip()} if "rabbitmq" in versions and found else {}

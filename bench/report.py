@@ -1,0 +1,217 @@
+"""Writes the measured tables of README.md and docs/guide/benchmarks.md from the newest file of bench/history.
+
+A table stands between `<!-- measured: NAME -->` and `<!-- /measured -->`. With `--check` nothing is written,
+and the exit status is 1 if a table differs from what was measured.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import memory
+import store
+from measurement import RATIO, Measurement, newest
+from rows import LATENCY_ROWS, ROWS
+from samples import NAMES, Line
+from table import figure
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = (ROOT / "README.md", ROOT / "docs" / "guide" / "benchmarks.md")
+MEASURED = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- /measured -->)", re.DOTALL)
+RATE, CPU, CLIENT = "consumed_per_s", "broker_cpu_us_per_message", "client_cpu_us_per_message"
+PERCENTILES = ("p50", "p95", "p99", "p99.9")
+BUSY = (
+    " The machine also did other work then: rates are too low and latencies too high for both brokers. "
+    "CPU times and their ratios are more reliable."
+)
+QUIET = 1.5  # a fixed loop takes less than this many times its best on a machine that does nothing else
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure of the summary, with what it is and its unit."""
+
+    row: str
+    name: str
+    text: str
+    unit: str = ""
+    is_rate: bool = False
+
+
+SUMMARY = (
+    Cell("a16", RATE, "Throughput: 16 B, transient (messages/s)", is_rate=True),
+    Cell("a16", CPU, "CPU time of the broker per message", "µs"),
+    Cell("b1k", RATE, "Throughput: 1 KiB, persistent, confirmed, acknowledged (messages/s)", is_rate=True),
+    Cell("b1k", CPU, "CPU time of the broker per message", "µs"),
+    Cell("sync50p", RATE, "Throughput: 50 publishers that wait for each confirm (messages/s)", is_rate=True),
+    Cell("sync50p", CPU, "CPU time of the broker per message", "µs"),
+    Cell("connections", "idle_kb_per_connection", "Memory per idle connection", "KB"),
+    Cell("queues", "memory_bytes_per_queue", "Memory per queue", "B"),
+    Cell("store", "waiting_memory_mib", "Memory with {messages} persistent messages of 1 KiB ready", "MiB"),
+    Cell("store", "recovery_s", "Start after `kill -9` with {messages} messages on disk", "s"),
+)
+
+
+def main() -> int:
+    """Write the pages, or compare them."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a table is out of date")
+    is_check = parser.parse_args().check
+    tables = {name: write(newest()) for name, write in TABLES.items()}
+    stale = []
+    for page in PAGES:
+        before = page.read_text(encoding="utf-8")
+        after = MEASURED.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", before)
+        if after != before:
+            stale.append(str(page.relative_to(ROOT)))
+            if not is_check:
+                page.write_text(after, encoding="utf-8")
+    if stale:
+        print(f"{'out of date' if is_check else 'written'}: {', '.join(stale)}")
+    return 1 if is_check and stale else 0
+
+
+def summary(found: Measurement) -> str:
+    """The table of README.md."""
+    messages = f"{found.plan['store_messages']:,}"
+    lines = []
+    for cell in SUMMARY:
+        cells = [_cell(found.figure(cell.row, broker, cell.name), cell.unit) for broker in NAMES]
+        lines.append(
+            [cell.text.format(messages=messages), *cells, _times(found, cell.row, cell.name, cell.is_rate)]
+        )
+    return _table(["", *_brokers(found), "Warren is better by"], lines)
+
+
+def machine(found: Measurement) -> str:
+    """What it was measured on, as a paragraph."""
+    of, seen = found.machine, found.conditions
+    text = (
+        f"{found.measured_at[:10]}, commit `{found.commit}`: {' and '.join(_brokers(found, erlang=True))} on "
+        f"{of['cores']} cores of {of['processor']} with {of['memory_gib']} GiB, {of['system']}, "
+        f"Linux {of['kernel']}, Python {of['python']}; {found.plan['pairs']} pairs of "
+        f"{found.plan['duration_s']:g} s for each row."
+    )
+    text += " The machine was quiet." if _is_quiet(found) else BUSY
+    if "sync_us_median" in seen:
+        text += f" Its disk synced a small write in {_number(seen['sync_us_median'])} µs (median)."
+    return text
+
+
+def traffic(found: Measurement) -> str:
+    """Rates, and the CPU time of brokers and of the load generator."""
+    lines = []
+    for row in ROWS:
+        cells = [
+            _cell(found.figure(row.name, broker, name)) for name in (RATE, CPU, CLIENT) for broker in NAMES
+        ]
+        lines.append([f"`{row.name}`", row.text, *cells, _times(found, row.name, CPU)])
+    heads = ["row", "load", "RabbitMQ, /s", "Warren, /s", "RabbitMQ, µs", "Warren, µs"]
+    heads += ["load generator, µs (RabbitMQ)", "load generator, µs (Warren)", "RabbitMQ ÷ Warren, µs"]
+    return _table(heads, lines, words=2)
+
+
+def latency(found: Measurement) -> str:
+    """Percentiles at a fixed rate."""
+    texts = {row.name: row.text for row in ROWS}
+    lines = []
+    for name in LATENCY_ROWS:
+        for kind in ("delivery", "confirm"):
+            figures = [
+                [found.figure(name, broker, f"{kind}_{percent}_us") for broker in NAMES]
+                for percent in PERCENTILES
+            ]
+            if any(value is not None for pair in figures for value in pair):
+                cells = [" / ".join(_cell(value) for value in pair) for pair in figures]
+                lines.append([f"`{name}`", f"{texts[name].removesuffix(', to its confirm')}: {kind}", *cells])
+    return _table(["row", "load", *(f"{percent}, µs" for percent in PERCENTILES)], lines, words=2)
+
+
+def memory_and_declares(found: Measurement) -> str:
+    """What connections, queues and messages take."""
+    return _lines(found, memory.LINES)
+
+
+def backlog(found: Measurement) -> str:
+    """A million messages that wait on the disk."""
+    return _lines(found, store.LINES)
+
+
+def source(found: Measurement) -> str:
+    """Where the figures come from, as a line below the table of README.md."""
+    of = found.machine
+    return (
+        f"Measured on {found.measured_at[:10]} on {of['cores']} cores of {of['processor']}"
+        f"{'' if _is_quiet(found) else ', which also did other work,'} by "
+        "`make bench-compare`, which measures both brokers in turn on your machine; both sync before "
+        "a confirm. [All figures, conditions and methods](docs/guide/benchmarks.md)."
+    )
+
+
+TABLES: dict[str, Callable[[Measurement], str]] = {
+    "summary": summary,
+    "source": source,
+    "machine": machine,
+    "traffic": traffic,
+    "latency": latency,
+    "memory": memory_and_declares,
+    "backlog": backlog,
+}
+
+
+def _is_quiet(found: Measurement) -> bool:
+    """Whether nothing else kept the cores busy, as far as a fixed loop can tell."""
+    seen = found.conditions
+    return seen.get("loop_ms_max", 0) <= QUIET * seen.get("loop_ms_min", 0)
+
+
+def _lines(found: Measurement, lines: Iterable[Line]) -> str:
+    cells = [
+        [line.text]
+        + [_cell(found.figure(line.measurement, broker, line.name)) for broker in NAMES]
+        + [_times(found, line.measurement, line.name, line.is_rate)]
+        for line in lines
+    ]
+    return _table(["", *_brokers(found), "Warren is better by"], cells)
+
+
+def _brokers(found: Measurement, *, erlang: bool = False) -> list[str]:
+    """The brokers with their versions, in the order of NAMES."""
+    of = found.versions
+    rabbitmq = f"RabbitMQ {of.get('rabbitmq', 'not measured')}"
+    if erlang and "erlang" in of:
+        rabbitmq += f" (Erlang {of['erlang']})"
+    return [rabbitmq, f"Warren {of['warren']}" if erlang else f"Warren {of['warren'].split()[0]}"]
+
+
+def _times(found: Measurement, row: str, name: str, is_rate: bool = False) -> str:
+    """How many times as good Warren's figure is."""
+    ratio = found.figure(row, RATIO, name)
+    if not ratio:
+        return "-"
+    times = 1 / ratio if is_rate else ratio
+    return f"{times:.0f} x" if times >= 10 else f"{times:.2g} x"
+
+
+def _cell(value: float | None, unit: str = "") -> str:
+    if value is None or value < 0:  # memory that grew by less than the bodies are long
+        return "-"
+    return f"{_number(value)} {unit}".rstrip()
+
+
+def _number(value: float) -> str:
+    """With three digits that count."""
+    return figure(float(f"{value:.3g}")) if value else "0"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
+    """In Markdown, with numbers to the right."""
+    rule = ["---" if column < words else "---:" for column in range(len(heads))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [heads, rule, *rows])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
