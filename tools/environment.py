@@ -166,6 +166,7 @@ def _pip(environment: Path, *arguments: str, **variables: str) -> None:
 
 def _install_interpreted(environment: Path) -> None:
     """Warren as it stands in src/: an edit is seen by the next process."""
+    _drop_old_name(environment)
     _pip(environment, "--no-build-isolation", "--no-deps", "--editable", ".", WARREN_PURE="1")
     (environment / MARKER).write_text("interpreted\n")
 
@@ -181,9 +182,17 @@ def _install_compiled(environment: Path) -> None:
     wheels.mkdir(parents=True)
     # Not by pip, which shows either nothing of how far it is, or all that setuptools has to say.
     _run(_python(environment), "-c", BUILD_WHEEL, str(wheels), **variables)
-    (wheel,) = wheels.glob("warren-*.whl")
+    (wheel,) = wheels.glob("warren_broker-*.whl")
+    _drop_old_name(environment)
     _pip(environment, "--no-deps", "--no-index", "--force-reinstall", str(wheel))
     (environment / MARKER).write_text(f"interpreted: {reason}\n" if reason else "compiled\n")
+
+
+def _drop_old_name(environment: Path) -> None:
+    """Uninstall the distribution `warren`: ours was called so before, and the new one has the same files."""
+    if any(_packages(environment).glob("warren-*.dist-info")):
+        quiet = ("-qq", "--disable-pip-version-check", "--yes")
+        _run(_python(environment), "-m", "pip", "uninstall", *quiet, "warren")
 
 
 def _why_not_compile() -> str:

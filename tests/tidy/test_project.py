@@ -52,6 +52,17 @@ def test_every_package_that_pyproject_names_is_pinned() -> None:
     assert {_canonical(line) for line in extras} <= everything
 
 
+def test_the_distribution_has_the_same_name_everywhere() -> None:
+    name = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]["name"]
+    wheel = f"{name.replace('-', '_')}-*.whl"
+    assert wheel in text(ROOT / "tools" / "environment.py")
+    assert wheel in text(ROOT / "README.md")
+    # `warren` on PyPI is another project.
+    wrong = re.compile(rf"pip install [\"']?warren(?!{re.escape(name.removeprefix('warren'))})")
+    found = [place(path) for path in files() if path.suffix == ".md" and wrong.search(text(path))]
+    assert found == ["docs/decisions/0191-the-distribution-is-called-warren-broker.md"], report(found)
+
+
 def test_no_list_of_packages_names_a_host() -> None:
     names = (*LISTS, *(path.stem for path in (ROOT / "requirements").glob("spark-*.txt")))
     found = [line for name in names for line in _pins(name) if "/" in line or "-i" in line.split()]
