@@ -14,6 +14,9 @@ COMPILED := .venv-compiled
 SPARK := .venv-spark
 SPARK_VERSIONS := $(patsubst requirements/spark-%.txt,%,$(wildcard requirements/spark-*.txt))
 OLDER_SPARKS := $(SPARK_VERSIONS:%=$(SPARK)-%/.ready)
+# Which of the tests that take long are run: none, all, or a part such as 2/4.
+LONG ?= none
+DUE_SPARKS := $(if $(filter none,$(LONG)),,$(patsubst %,$(SPARK)-%/.ready,$(shell $(PYTHON) tests/long.py $(LONG) $(sort $(SPARK_VERSIONS)))))
 ENVIRONMENT = $(or $(PYTHON),python3) tools/environment.py
 SOURCES := $(shell find src -name '*.py' -o -name '*.pxd' -o -name '*.c' -o -name '*.h')
 INTERFACE := src/warren/management/static/index.html
@@ -29,7 +32,7 @@ CUTS ?= 150
 COMPARED := memory a16 a1k sync50 writes fanout10 topic1000 latency b16 b1k 20x20 sync50p latencyp store
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format test-unit test-tidy test-conformance test-integration \
+.PHONY: help setup run test test-all check lint format test-unit test-tidy test-conformance test-integration \
 	clients spark spark-versions sim mutation ui crash fuzz oracle bench bench-compare demo pictures dist clean
 
 help:  ## list every target
@@ -42,8 +45,11 @@ run: $(COMPILED)/.built  ## start a broker (compiled if there is a C compiler): 
 	@grep -qx compiled $(COMPILED)/warren-build || echo "Running interpreted, which is slower; $$(cat $(COMPILED)/warren-build)"
 	@XDG_DATA_HOME=$(CURDIR)/data exec $(COMPILED)/bin/warren serve $(ARGS)
 
-test: setup $(SPARK)/.ready $(OLDER_SPARKS)  ## everything: lint, and the tests on both builds; the last line counts them
-	@$(VENV)/bin/python tests/run.py
+test: setup $(SPARK)/.ready $(DUE_SPARKS)  ## lint, and the tests on both builds; the last line counts them; LONG=2/4: also a part of the long ones
+	@$(VENV)/bin/python tests/run.py --long $(LONG)
+
+test-all:  ## everything: also what takes long, older Sparks, all mutations, more seeds
+	@$(MAKE) test LONG=all
 
 check: $(VENV)/.ready  ## the quick part, before a commit: lint, unit and tidy tests, interpreted
 	@$(VENV)/bin/python tests/run.py --build interpreted lint unit tidy

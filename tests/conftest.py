@@ -1,9 +1,12 @@
-"""What holds for all tests: which build is tested, and no time limit on a single example."""
+"""What holds for all tests: which build is tested, which seeds, and which of the tests that take long."""
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.long import checked, chosen
+from tests.seeds import SEED_S_MAX, SEEDS_FROM, TEST_S_MAX
 
 from warren.wire import table
 
@@ -12,8 +15,80 @@ settings.register_profile("warren", deadline=None, suppress_health_check=[Health
 settings.load_profile("warren")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--long` chooses among the tests that take long, `--seed` among the seeds of a simulation."""
+    group = parser.getgroup("warren")
+    group.addoption(
+        "--long",
+        type=checked,
+        default="all",
+        metavar="WHICH",
+        help="tests marked `long`: none, all, or a part such as 2/4",
+    )
+    group.addoption("--seed", type=int, help="the only seed that simulations try")
+
+
 def pytest_configure() -> None:
     """Refuse to test the wrong build: WARREN_COMPILED=1 asks for the compiled one."""
     is_compiled = not table.__file__.endswith(".py")
     if os.environ.get("WARREN_COMPILED") == "1" and not is_compiled:
         pytest.exit(f"WARREN_COMPILED=1, but {table.__file__} is imported", returncode=4)
+
+
+def seeds_of(item: pytest.Item) -> range:
+    """The seeds with which a test is called; none if it takes no seed."""
+    marker = item.get_closest_marker("seeds")
+    if marker is None:
+        return range(0)
+    only = item.config.getoption("--seed")
+    return range(SEEDS_FROM, SEEDS_FROM + marker.args[0]) if only is None else range(only, only + 1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests that take long, as `--long` says, and give those with seeds time for all of them."""
+    long = sorted((item for item in items if item.get_closest_marker("long")), key=lambda item: item.nodeid)
+    wanted = set(chosen(long, config.getoption("--long")))
+    left_out = [item for item in long if item not in wanted]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    for item in items:
+        if seeds := seeds_of(item):
+            item.add_marker(pytest.mark.timeout(TEST_S_MAX + SEED_S_MAX * len(seeds)))
+
+
+@pytest.fixture
+def seed() -> int:
+    """Of a test that is marked `seeds`: any of them, since it is called with each."""
+    return SEEDS_FROM
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Call a test that is marked `seeds` with each of its seeds."""
+    seeds = seeds_of(pyfuncitem)
+    if not seeds:
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    pyfuncitem.user_properties.append(("seeds", len(seeds)))
+    for seed in seeds:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            own = {"seed": seed, "monkeypatch": monkeypatch}
+            try:
+                pyfuncitem.obj(**given | {name: value for name, value in own.items() if name in given})
+            except BaseException as error:
+                error.add_note(f"with seed {seed}; to run it alone: pytest {pyfuncitem.nodeid} --seed {seed}")
+                raise
+    return True
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many seeds were tried in each module: they are what a simulation proves."""
+    counts = Counter[str]()
+    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
+        for name, value in report.user_properties:
+            if name == "seeds":
+                counts[report.location[0].rpartition("/")[2]] += value
+    if counts:
+        parts = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+        terminalreporter.write_line(f"{counts.total()} seeds: {parts}")

@@ -1,8 +1,12 @@
 """Runs the checks and the tests on both builds, and ends with one line that counts them all.
 
-Each suite runs as a process of its own, so that one that hangs or crashes costs only itself, and two at a
-time, as most of them wait more than they compute. What a suite prints is shown as it comes, behind its name;
-the last line of the whole is `N passed, N failed, N skipped`.
+Each suite runs as a process of its own, so that one that hangs or crashes costs only itself, and several run
+at the same time, because most of them wait more than they compute. The output of a suite is shown as it
+comes, behind its name. A table follows: per suite its results, seeds, seconds and seconds of processor time.
+The last line of all is `N passed, N failed, N skipped`.
+
+Tests that take long are left out unless `--long` asks for them: `all`, or a part of them such as `2/4`. The
+table says how many were left out.
 """
 
 import argparse
@@ -16,11 +20,18 @@ import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)
+
+from tests.long import checked, chosen, numbers  # noqa: E402
+
 RESULTS = ROOT / "build" / "test"
 ENVIRONMENTS = {"interpreted": ROOT / ".venv", "compiled": ROOT / ".venv-compiled"}
 # One for each older version of Spark that is supported, named by its list of packages.
@@ -36,14 +47,17 @@ OPTIONAL = {
     "chromium": "the web interface in a browser",
 }
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
+# What pytest says at its end of the tests that it was told to leave out.
+LEFT_OUT = re.compile(r"\b(\d+) deselected\b")
 # How a line begins that names a test that failed, also of a program, and how much of its reason is shown.
 FAILED, REASON_LENGTH_MAX = "FAILED ", 400
-CHECKS = [
-    ("ruff check", ["ruff", "check", "--quiet", "."]),
-    ("ruff format", ["ruff", "format", "--quiet", "--check", "."]),
-    ("mypy --strict", ["mypy"]),
-    ("import contracts", ["lint-imports", "--no-logo"]),
-]
+# What `lint` is.
+CHECKS = {
+    "mypy --strict": ["mypy"],
+    "ruff check": ["ruff", "check", "--quiet", "."],
+    "ruff format": ["ruff", "format", "--quiet", "--check", "."],
+    "import contracts": ["lint-imports", "--no-logo"],
+}
 PYTEST_SUITES = [
     "unit", "tidy", "sim", "conformance", "integration", "browser", "openapi", "spark", *SPARK_VERSIONS,
 ]  # fmt: skip
@@ -55,22 +69,53 @@ PROGRAMS = {
     "fuzz": ["tests/fuzz/run.py", "--seconds", "20"],
     "clients": ["tests/clients/run.py"],
 }
-# Suites that run once, and on which build if it is there: tidy reads sources and mutation changes them, fuzz
-# covers both by itself; what a browser sees is the same on both, and so are the document of the API and what
-# Spark reads.
+# Suites that run on one build, if it is there, and why the other cannot give another result. All others run
+# on both: they test the modules that are compiled.
 ONCE_ON = {
-    "tidy": "interpreted", "browser": "interpreted", "openapi": "interpreted", "spark": "interpreted",
-    **dict.fromkeys(SPARK_VERSIONS, "interpreted"), "mutation": "interpreted",
-    "kill": "compiled", "power": "compiled", "fuzz": "compiled", "clients": "compiled",
-}  # fmt: skip
+    "tidy": "interpreted",  # reads the sources
+    "mutation": "interpreted",  # changes the sources
+    "spark": "interpreted",  # the connector is not compiled
+    **dict.fromkeys(SPARK_VERSIONS, "interpreted"),  # the connector is not compiled
+    "browser": "compiled",  # the web interface shows what the HTTP API answers
+    "openapi": "compiled",  # no module of the HTTP API is compiled
+    "kill": "compiled",  # what a kill leaves is tested on both by sim and by integration
+    "power": "compiled",  # what a power cut leaves is tested on both by sim
+    "fuzz": "compiled",  # runs its targets on both builds by itself
+    "clients": "compiled",  # conformance compares both builds byte by byte
+}
+# Of the suite `integration`, which runs compiled, what runs interpreted as well: tests that reach the
+# compiled code in a way that no other suite does, by sockets, files and kills. The others test what is not
+# compiled: the HTTP API, the command line, sign-in, TLS, logs, metrics, the guide.
+INTEGRATION_ON_BOTH = [
+    "bad_sectors", "dead_letters", "durability", "formats", "heartbeats", "leases", "losses", "metadata",
+    "retain", "return", "serve", "slow_disk", "staged", "stream_protocol", "streams", "tracing",
+    "transient_messages", "transport", "unacknowledged",
+]  # fmt: skip
+# Suites of which all tests take long: what an older Spark can do differently is rarely touched.
+LONG_SUITES = SPARK_VERSIONS
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
 SUITE_SECONDS_MAX = 3000
-# Suites that run at a time, and those that take longest: begun first, so that none is left alone at the end.
-LANES = 2
+# Suites that run at a time: there are more than processors, because most of them wait for timers and disks.
+LANES = 3
+# Those that take longest are begun first, so that none is left alone at the end.
 LONGEST = ["spark", "integration", "clients", *SPARK_VERSIONS, "mutation", "browser"]
+# How many parts the mutations have, of which each commit runs another one.
+MUTATION_PARTS = 8
+# Seeds of each simulation: `make test-all` tries the first so many, and a part other ones than those before.
+SEEDS_OF_ALL, SEEDS_OF_PART = 1_000, 200
+# Processes among which the modules of a suite are divided, where one would be the last to end.
+WORKERS = {"unit": 2, "integration": 2}
 
 # The processes of the suites that are running, for an end before theirs.
 running: set[subprocess.Popen[str]] = set()
+
+
+class Job(NamedTuple):
+    """A suite on a build, and which of its tests that take long."""
+
+    suite: str
+    build: str
+    long: str = "all"
 
 
 @dataclass
@@ -81,7 +126,10 @@ class Outcome:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    seeds: int = 0
+    left_out: int = 0
     seconds: float = 0.0
+    processor_seconds: float = 0.0
     skip_reasons: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
@@ -91,39 +139,41 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="all, if none is named")
     parser.add_argument("--build", choices=[*ENVIRONMENTS, "both"], default="both")
-    chosen = parser.parse_args()
-    suites = chosen.suites or SUITES
-    builds = list(ENVIRONMENTS) if chosen.build == "both" else [chosen.build]
+    parser.add_argument(
+        "--long", type=checked, metavar="WHICH",
+        help="which of the tests that take long: none, all, or a part such as 2/4; "
+        "none by default, and all of the suites that are named",
+    )  # fmt: skip
+    options = parser.parse_args()
+    suites = options.suites or SUITES
+    long = options.long or ("all" if options.suites else "none")
+    builds = list(ENVIRONMENTS) if options.build == "both" else [options.build]
     RESULTS.mkdir(parents=True, exist_ok=True)
     # Whoever ends this ends what it started, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     for program, use in OPTIONAL.items():
         if shutil.which(program) is None:
             _say(f"{program} is not installed: {use} are skipped")
-    outcomes = [_run_check(name, command) for name, command in CHECKS] if checks_due(suites, builds) else []
-    outcomes += run_lanes(due_jobs(suites, builds))
-    return summarise(outcomes)
+    jobs = due_jobs(suites, builds, long)
+    return summarise(run_lanes(jobs), sorted(set(suites) & set(LONG_SUITES) - {job.suite for job in jobs}))
 
 
-def checks_due(suites: list[str], builds: list[str]) -> bool:
-    """Whether the sources are looked at, which is the same for both builds."""
-    return "lint" in suites and "interpreted" in builds
-
-
-def due_jobs(suites: list[str], builds: list[str]) -> list[tuple[str, str]]:
+def due_jobs(suites: list[str], builds: list[str], long: str) -> list[Job]:
     """Which suites run on which build, in the order in which they are shown."""
-    return [
-        (suite, build)
+    checks = CHECKS if "lint" in suites and "interpreted" in builds else []
+    left_out = set(LONG_SUITES) - set(chosen(LONG_SUITES, long))
+    return [Job(name, "interpreted", long) for name in checks] + [
+        Job(suite, build, "all" if suite in LONG_SUITES else long)
         for build in builds
         for suite in suites
-        if suite != "lint" and (len(builds) == 1 or is_due(suite, build))
+        if suite != "lint" and suite not in left_out and (len(builds) == 1 or is_due(suite, build))
     ]
 
 
-def run_lanes(jobs: list[tuple[str, str]]) -> list[Outcome]:
+def run_lanes(jobs: Sequence[Job]) -> list[Outcome]:
     """Run them LANES at a time; their outcomes in the order of `jobs`."""
     with ThreadPoolExecutor(LANES) as lanes:
-        begun = {job: lanes.submit(run_suite, *job) for job in sorted(jobs, key=_turn)}
+        begun = {job: lanes.submit(run_suite, job) for job in sorted(jobs, key=_turn)}
         try:
             return [begun[job].result() for job in jobs]
         except BaseException:
@@ -133,18 +183,31 @@ def run_lanes(jobs: list[tuple[str, str]]) -> list[Outcome]:
             raise
 
 
-def _turn(job: tuple[str, str]) -> int:
-    return LONGEST.index(job[0]) if job[0] in LONGEST else len(LONGEST)
+def _turn(job: Job) -> int:
+    return LONGEST.index(job.suite) if job.suite in LONGEST else len(LONGEST)
 
 
-def run_suite(suite: str, build: str) -> Outcome:
+def run_suite(job: Job) -> Outcome:
     """Run one, or say why it cannot be run."""
-    name = f"{suite} ({build})"
-    if missing := why_missing(suite if suite in OWN_ENVIRONMENTS else build):
+    if job.suite in CHECKS:
+        return _run_check(job.suite, CHECKS[job.suite])
+    name = f"{job.suite} ({job.build})"
+    if missing := why_missing(job.suite if job.suite in OWN_ENVIRONMENTS else job.build):
         return Outcome(name, skipped=1, skip_reasons=Counter([missing]))
-    if suite in PROGRAMS:
-        return run_program(name, build, PROGRAMS[suite])
-    return _run_pytest(name, build, suite)
+    if job.suite in PROGRAMS:
+        part = ["--part", _part(job.long)] if job.suite == "mutation" else []
+        return run_program(name, job.build, [*PROGRAMS[job.suite], *part])
+    return _run_pytest(name, job)
+
+
+def _part(long: str) -> str:
+    """Which of the mutations: without a part that is asked for, another eighth for each commit."""
+    if long != "none":
+        return "1/1" if long == "all" else long
+    counted = subprocess.run(
+        ["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return f"{int(counted.stdout or 0) % MUTATION_PARTS + 1}/{MUTATION_PARTS}"
 
 
 def is_due(suite: str, build: str) -> bool:
@@ -167,11 +230,8 @@ def why_missing(build: str) -> str:
 
 def _run_check(name: str, command: list[str]) -> Outcome:
     outcome = Outcome(name)
-    started = time.monotonic()
     scripts = ENVIRONMENTS["interpreted"] / "bin"
-    _say(name)
-    status, _ = _stream(name, [str(scripts / command[0]), *command[1:]], {})
-    outcome.seconds = time.monotonic() - started
+    status, _ = _stream(outcome, [str(scripts / command[0]), *command[1:]], {})
     _count_exit(outcome, status)
     return outcome
 
@@ -179,10 +239,7 @@ def _run_check(name: str, command: list[str]) -> Outcome:
 def run_program(name: str, build: str, command: list[str]) -> Outcome:
     """A program that counts for itself; one that does not counts as one, by its status."""
     outcome = Outcome(name)
-    started = time.monotonic()
-    _say(name)
-    status, lines = _stream(name, [_python(build), *command], _variables(build))
-    outcome.seconds = time.monotonic() - started
+    status, lines = _stream(outcome, [_python(build), *command], _variables(build))
     counts = [found for line in lines if (found := COUNTS.match(line))]
     if counts:
         outcome.passed, outcome.failed, outcome.skipped = map(int, counts[-1].groups())
@@ -192,21 +249,37 @@ def run_program(name: str, build: str, command: list[str]) -> Outcome:
     return outcome
 
 
-def _run_pytest(name: str, build: str, suite: str) -> Outcome:
+def _run_pytest(name: str, job: Job) -> Outcome:
     outcome = Outcome(name)
-    started = time.monotonic()
-    report = RESULTS / f"{suite}-{build}.xml"
+    report = RESULTS / f"{job.suite}-{job.build}.xml"
     report.unlink(missing_ok=True)
-    _say(name)
-    chosen = CHOSEN.get(suite, (f"tests/{suite}",))
-    command = [_python(build, suite), "-m", "pytest", *chosen, f"--junitxml={report}"]
-    status, _ = _stream(name, command, _variables(build))
-    outcome.seconds = time.monotonic() - started
+    command = [_python(job.build, job.suite), "-m", "pytest", *what_of(job), f"--junitxml={report}"]
+    command += ["--long", job.long, "--durations=10", "--durations-min=5"]
+    if job.suite in WORKERS:
+        command += ["-n", str(WORKERS[job.suite]), "--dist", "loadfile"]
+    status, lines = _stream(outcome, command, _variables(job.build) | _seeds(job.long))
+    outcome.left_out += sum(int(found[1]) for line in lines[-1:] if (found := LEFT_OUT.search(line)))
     if report.exists():
         count_report(outcome, report)
     if status and not outcome.failed:
         _count_exit(outcome, status)
     return outcome
+
+
+def what_of(job: Job) -> tuple[str, ...]:
+    """What pytest is told to run of a suite on a build."""
+    if job.suite == "integration" and job.build == "interpreted" and not why_missing("compiled"):
+        return tuple(f"tests/integration/test_{name}.py" for name in INTEGRATION_ON_BOTH)
+    return CHOSEN.get(job.suite, (f"tests/{job.suite}",))
+
+
+def _seeds(long: str) -> dict[str, str]:
+    """Which seeds of each simulation are tried, in variables, unless the caller has set them."""
+    if "SEEDS" in os.environ or long == "none":
+        return {}
+    if long == "all":
+        return {"SEEDS": str(SEEDS_OF_ALL)}
+    return {"SEEDS_FROM": str(numbers(long)[0] * SEEDS_OF_PART)}
 
 
 def _count_exit(outcome: Outcome, status: int) -> None:
@@ -222,6 +295,8 @@ def count_report(outcome: Outcome, report: Path) -> None:
     for case in ElementTree.parse(report).iter("testcase"):
         skip = case.find("skipped")
         failures = [*case.findall("failure"), *case.findall("error")]
+        seeds = case.find("properties/property[@name='seeds']")
+        outcome.seeds += 0 if seeds is None else int(seeds.get("value") or 0)
         if failures:
             outcome.failed += 1
             reason = " ".join((failures[0].get("message") or "").split())[:REASON_LENGTH_MAX]
@@ -241,12 +316,17 @@ def _variables(build: str) -> dict[str, str]:
     return {"WARREN_COMPILED": "1"} if build == "compiled" else {"WARREN_PURE": "1"}
 
 
-def _stream(name: str, command: list[str], variables: dict[str, str]) -> tuple[int, list[str]]:
-    """Run `command` in a process group of its own, echo it line by line, and end it if it takes too long."""
+def _stream(outcome: Outcome, command: list[str], variables: dict[str, str]) -> tuple[int, list[str]]:
+    """Run `command` in a process group of its own, echo it line by line, and end it if it takes too long.
+
+    How long it took, and its processors, is put down in `outcome`.
+    """
     environment = {**os.environ, **variables, "PYTHONUNBUFFERED": "1"}
     environment.pop("PYTHONPATH", None)  # each environment has its own Warren; src/ must not shadow it
     # Without bytecode on disk, each interpreted broker compiles all of src/ again: half of its start.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    _say(outcome.name)
+    started = time.monotonic()
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, start_new_session=True, text=True, errors="replace",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -259,9 +339,13 @@ def _stream(name: str, command: list[str], variables: dict[str, str]) -> tuple[i
     try:
         for line in process.stdout:
             lines.append(line.rstrip("\n"))
-            _show(f"{name} | {lines[-1]}")
-        return process.wait(), lines
+            _show(f"{outcome.name} | {lines[-1]}")
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        outcome.processor_seconds = used.ru_utime + used.ru_stime
+        return process.returncode, lines
     finally:
+        outcome.seconds = time.monotonic() - started
         timer.cancel()
         _end(process)
         running.discard(process)
@@ -285,12 +369,18 @@ def _show(line: str) -> None:
     sys.stdout.flush()
 
 
-def summarise(outcomes: list[Outcome]) -> int:
-    """Print the table, what was skipped and what failed, and last the line of counts; 0 if nothing failed."""
+def summarise(outcomes: list[Outcome], left_out: Sequence[str] = ()) -> int:
+    """Print the table, what was left out or skipped, what failed, and last the line of counts.
+
+    0 if nothing failed; `left_out` are whole suites.
+    """
     width = max(len(outcome.name) for outcome in outcomes)
-    print(f"\n{'':{width}}  passed  failed  skipped  seconds")
+    print(f"\n{'':{width}}  passed  failed  skipped  left out  seeds  seconds  processor")
     for one in outcomes:
-        print(f"{one.name:{width}}  {one.passed:6}  {one.failed:6}  {one.skipped:7}  {one.seconds:7.1f}")
+        counts = f"{one.passed:6}  {one.failed:6}  {one.skipped:7}  {one.left_out:8}  {one.seeds:5}"
+        print(f"{one.name:{width}}  {counts}  {one.seconds:7.1f}  {one.processor_seconds:9.1f}")
+    if left_out or any(one.left_out for one in outcomes):
+        print(f"`make test-all` runs what was left out, also the suites {', '.join(left_out) or '(none)'}")
     reasons: Counter[str] = sum((one.skip_reasons for one in outcomes), Counter())
     for reason, count in reasons.most_common():
         print(f"skipped {count}: {reason}")

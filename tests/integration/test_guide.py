@@ -122,6 +122,7 @@ def test_every_command_of_the_page_works(page: Path, tmp_path: Path) -> None:
         reader.leave()
 
 
+@pytest.mark.long
 def test_the_pages_can_be_read_one_after_the_other_with_one_broker(tmp_path: Path) -> None:
     """What a page leaves behind, in the broker and its folder, is in no other page's way."""
     reader = Reader(tmp_path, *{package for packages in INSTALLED.values() for package in packages})

@@ -5,24 +5,34 @@ own, some at the same time; the last line counts them.
 """
 
 import argparse
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path[0] = str(ROOT)
+
+from tests.long import checked, chosen  # noqa: E402
+
 MUTATIONS = Path(__file__).with_name("mutations.toml")
 # So many seeds of each simulation at most: it ends with the first that fails.
 SEEDS = 200
 # One mutation may hang the code; its test is ended then, and has caught it.
 TEST_SECONDS_MAX = 60
+# Before that, the tests of all mutations run once without any.
+SOURCE_SECONDS_MAX = 600
 WORKERS = 2
+# Seconds, as bytecode notes no less: one that lasted less than a second would be taken for unchanged.
+_CHANGES = itertools.count(int(time.time()))
 FAILED = re.compile(r"^FAILED (\S+)", re.MULTILINE)
 TESTS_FAILED = 1
 
@@ -43,20 +53,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("word", nargs="?", default="", help="only mutations with this in their name")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--part", type=checked, default="all", help="a part of them, such as 2/8")
     options = parser.parse_args()
     listed = tomllib.loads(MUTATIONS.read_text(encoding="utf-8"))["mutation"]
-    chosen = [mutation for entry in listed if options.word in (mutation := Mutation(**entry)).name]
+    named = [mutation for entry in listed if options.word in (mutation := Mutation(**entry)).name]
+    mutations = chosen(named, options.part)
+    print(f"{len(mutations)} of {len(listed)} mutations: {options.part}", flush=True)
     with tempfile.TemporaryDirectory(prefix="warren-mutation-") as folder:
         trees = [copied(Path(folder) / str(number)) for number in range(WORKERS)]
-        if complaint := complaint_of_the_source(trees[0], chosen):
+        if complaint := complaint_of_the_source(trees[0], mutations):
             print(f"FAILED {complaint}")
             print("0 passed, 1 failed, 0 skipped")
             return 1
         with ThreadPoolExecutor(WORKERS) as workers:
-            results = list(workers.map(lambda mutation: tried(mutation, trees, options.seeds), chosen))
+            results = list(workers.map(lambda mutation: tried(mutation, trees, options.seeds), mutations))
     caught = sum(results)
-    print(f"{caught} passed, {len(chosen) - caught} failed, 0 skipped")
-    return 0 if caught == len(chosen) else 1
+    print(f"{caught} passed, {len(mutations) - caught} failed, 0 skipped")
+    return 0 if caught == len(mutations) else 1
 
 
 def copied(tree: Path) -> Path:
@@ -69,17 +82,20 @@ def copied(tree: Path) -> Path:
     return tree
 
 
-def complaint_of_the_source(tree: Path, chosen: list[Mutation]) -> str:
+def complaint_of_the_source(tree: Path, mutations: list[Mutation]) -> str:
     """What is wrong before anything is planted; empty if nothing is."""
     rotten = [
         f"{mutation.name}: its old text stands {count} times in {mutation.file}, not once"
-        for mutation in chosen
+        for mutation in mutations
         if (count := (tree / "src/warren" / mutation.file).read_text(encoding="utf-8").count(mutation.old))
         != 1
     ]
     if rotten:
         return "\n".join(rotten)
-    status, output = asked(tree, sorted({test for mutation in chosen for test in mutation.tests}), seeds=10)
+    tests = sorted({test for mutation in mutations for test in mutation.tests})
+    status, output = asked(tree, tests, seeds=10, seconds_max=SOURCE_SECONDS_MAX)
+    if status is None:
+        return f"the tests take more than {SOURCE_SECONDS_MAX} s without any mutation"
     return "" if status == 0 else f"the tests fail without any mutation:\n{output}"
 
 
@@ -88,11 +104,11 @@ def tried(mutation: Mutation, trees: list[Path], seeds: int) -> bool:
     tree = trees.pop()
     path = tree / "src" / "warren" / mutation.file
     original = path.read_text(encoding="utf-8")
-    path.write_text(original.replace(mutation.old, mutation.new), encoding="utf-8")
+    _write(path, original.replace(mutation.old, mutation.new))
     try:
         status, output = asked(tree, mutation.tests, seeds)
     finally:
-        path.write_text(original, encoding="utf-8")
+        _write(path, original)
         trees.append(tree)
     if status is None:
         print(f"caught  {mutation.name}: it hangs", flush=True)
@@ -106,15 +122,24 @@ def tried(mutation: Mutation, trees: list[Path], seeds: int) -> bool:
     return False
 
 
-def asked(tree: Path, tests: list[str], seeds: int) -> tuple[int | None, str]:
+def _write(path: Path, text: str) -> None:
+    """Write it with a time of change that no file has had: by that, Python knows bytecode that is too old."""
+    path.write_text(text, encoding="utf-8")
+    changed = next(_CHANGES)
+    os.utime(path, (changed, changed))
+
+
+def asked(
+    tree: Path, tests: list[str], seeds: int, *, seconds_max: int = TEST_SECONDS_MAX
+) -> tuple[int | None, str]:
     """Status and output of the tests in `tree`; no status if they hang."""
-    # No bytecode: what is planted and taken away within a second would be taken for unchanged.
     environment = os.environ | {"PYTHONPATH": str(tree / "src"), "SEEDS": str(seeds), "WARREN_PURE": "1"}
-    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "SEEDS_FROM": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *tests]
     try:
         done = subprocess.run(
-            command, cwd=tree, env=environment, timeout=TEST_SECONDS_MAX, capture_output=True, text=True,
+            command, cwd=tree, env=environment, timeout=seconds_max, capture_output=True, text=True,
             check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

@@ -8,9 +8,9 @@ never taken back, not even when the segments in which the marks stood are long g
 import random
 
 import pytest
+from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
 from tests.sim.recovered import messages_in
-from tests.sim.seeds import SEEDS
 from tests.sim.segments import make_small
 
 from warren.model.confirmation import Confirmation
@@ -171,7 +171,7 @@ class Simulation:
         self.next = {queue: ends.get(queue, 0) for queue in QUEUES}
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.seeds(SEEDS)
 def test_a_group_is_there_with_its_mark_or_not_at_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch, SEGMENT_SIZES[seed % 2])
     simulation = Simulation(seed)

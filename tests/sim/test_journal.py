@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator
 from itertools import product
 
 import pytest
+from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
-from tests.sim.seeds import SEEDS
 
 from warren.errors import AmqpError
 from warren.journal import journal as journal_module
@@ -299,7 +299,7 @@ def any_command(chance: random.Random) -> Command:
     return chance.choice(everything)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS // 5))
+@pytest.mark.seeds(SEEDS // 5)
 def test_what_was_answered_is_there_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "JOURNAL_LOG_SIZE_MIN", 2_000)
     monkeypatch.setattr(journal_module, "JOURNAL_AHEAD_SIZE", 700)

@@ -3,8 +3,8 @@
 import random
 
 import pytest
+from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
-from tests.sim.seeds import SEEDS
 from tests.sim.segments import make_small
 from tests.unit.queues.samples import Host, Reader, made
 
@@ -169,7 +169,7 @@ class Simulation:
 
 
 @pytest.mark.parametrize("priority_max", [None, 3])
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.seeds(SEEDS)
 def test_a_queue_is_after_a_power_cut_or_a_kill_what_it_was_before(
     seed: int, priority_max: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,7 +187,7 @@ def test_a_queue_is_after_a_power_cut_or_a_kill_what_it_was_before(
 
 
 @pytest.mark.parametrize("priority_max", [None, 3])
-@pytest.mark.parametrize("seed", range(SEEDS // 2))
+@pytest.mark.seeds(SEEDS // 2)
 def test_what_was_handed_out_before_a_kill_says_so_when_it_comes_back(
     seed: int, priority_max: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,8 +7,8 @@ some expire in the middle, and the disk is as slow as it likes.
 import random
 
 import pytest
+from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
-from tests.sim.seeds import SEEDS
 from tests.sim.segments import make_small
 from tests.unit.queues.samples import Host, Reader, made
 
@@ -317,7 +317,7 @@ def number_of(delivery: Delivery) -> int:
 
 
 @pytest.mark.parametrize("priority_max", [None, 3])
-@pytest.mark.parametrize("seed", range(SEEDS // 2))
+@pytest.mark.seeds(SEEDS // 2)
 def test_a_queue_is_after_a_power_cut_or_a_kill_what_it_was_before(
     seed: int, priority_max: int | None
 ) -> None:
@@ -326,7 +326,7 @@ def test_a_queue_is_after_a_power_cut_or_a_kill_what_it_was_before(
     simulation.end_process()
 
 
-@pytest.mark.parametrize("seed", range(SEEDS // 2))
+@pytest.mark.seeds(SEEDS // 2)
 def test_a_queue_that_pages_hands_out_what_it_was_given_and_leaves_nothing_behind(seed: int) -> None:
     simulation = Simulation(seed, None, is_durable=seed % 2 == 0)
     simulation.run()

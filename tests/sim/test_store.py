@@ -7,9 +7,9 @@ synced is not; what is in between may be either; nothing else is ever there.
 import random
 
 import pytest
+from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
 from tests.sim.recovered import messages_in
-from tests.sim.seeds import SEEDS
 from tests.sim.segments import make_small
 
 from warren.model.confirmation import Confirmation
@@ -184,7 +184,7 @@ class Simulation:
             self.promises.confirmed.add(number)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.seeds(SEEDS)
 def test_nothing_confirmed_is_lost_and_nothing_released_comes_back(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 
 import pytest
+from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
-from tests.sim.seeds import SEEDS
 
 from warren.model.confirmation import Confirmation
 from warren.model.message import HAS_HEADERS, Message, encode_address
@@ -230,7 +230,7 @@ class Run:
         assert not self.reported
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.seeds(SEEDS)
 def test_what_was_confirmed_is_where_it_was_after_a_power_cut(seed: int) -> None:
     run = Run(seed)
     for _ in range(3):
@@ -245,7 +245,7 @@ def lost_by(error: OSError | SegmentError) -> range:
     return range(int(found[1]), int(found[2]) + 1) if found else range(0)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS // 4))
+@pytest.mark.seeds(SEEDS // 4)
 def test_a_flipped_bit_costs_one_chunk_and_is_told(seed: int) -> None:
     run = Run(seed)
     while not any(run.log(number).committed > 20 for number in STREAMS):

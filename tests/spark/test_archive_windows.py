@@ -34,6 +34,7 @@ def archived(lake: Path, kind: str) -> list[bytes]:
     return bodies
 
 
+@pytest.mark.long
 @pytest.mark.timeout(WINDOWS_S_MAX)
 @pytest.mark.parametrize(
     ("source", "kind", "windows"),

@@ -150,6 +150,7 @@ def submit(place: Place, folder: Path, *arguments: str) -> str:
     return ended.stdout
 
 
+@pytest.mark.long
 def test_spark_submit_runs_a_pipeline_that_writes_and_one_that_reads(warren: Place, tmp_path: Path) -> None:
     warren.declare("submitted", STREAM)
     warren.publish("submitted", [b"%d" % number for number in range(20)])

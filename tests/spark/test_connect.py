@@ -58,6 +58,7 @@ def test_reports_and_sql_run_on_spark_connect(warren: Place) -> None:
     assert found["rows"] == [{"body": "a", "n": 2}, {"body": "\ufffd", "n": 1}]
 
 
+@pytest.mark.long
 def test_archive_replay_and_decode_write_each_message_once_on_spark_connect(
     warren: Place, tmp_path: Path
 ) -> None:

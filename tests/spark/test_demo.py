@@ -28,6 +28,7 @@ def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_a_shop_sells_is_archived_and_reported_on(tmp_path: Path, warren: Path) -> None:
     done = demo("--seconds", "5", "--folder", str(tmp_path / "demo"), "--warren", str(warren))
     assert done.returncode == 0, done.stderr

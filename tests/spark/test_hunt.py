@@ -148,6 +148,7 @@ def test_a_query_without_its_checkpoint_is_a_new_one_unless_its_transaction_has_
         assert counted(found) == (400 * copies, 400)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("kind", ["stream", "lease"])
 def test_each_row_is_in_a_stream_once_whatever_is_done_to_its_query(

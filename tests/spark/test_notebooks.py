@@ -69,6 +69,7 @@ def test_a_notebook_is_valid_and_committed_without_what_it_showed(name: str) -> 
     assert not any(cell.outputs or cell.execution_count for cell in code)
 
 
+@pytest.mark.long
 def test_a_data_engineer_reads_queues_as_tables(execute: Execute, warren: Place) -> None:
     text = execute("every-queue-is-a-dataframe.ipynb")
     assert "300 messages read, 300 still in the queue" in text
@@ -85,6 +86,7 @@ def test_a_data_engineer_reads_queues_as_tables(execute: Execute, warren: Place)
     assert left_over(warren) == []
 
 
+@pytest.mark.long
 def test_an_operator_finds_out_what_died_and_sends_it_again_once(execute: Execute, warren: Place) -> None:
     text = execute("dead-letters-and-the-past.ipynb")
     assert "75 charged" in text

@@ -53,6 +53,7 @@ def put(
     assert query.awaitTermination(QUEUE_S_MAX)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(WINDOWS_S_MAX)
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
 def test_each_message_is_in_the_lake_once_whoever_is_killed_between_files_and_commit(

@@ -4,6 +4,7 @@ import json
 import signal
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.spark.brokers import STREAM, Place, rows_of
 from tests.spark.killing import counted, run
@@ -16,6 +17,7 @@ BATCHES = 4
 WINDOWS = {"staged:0": (0, 0), "decided:1": (1, 1), "sent:2": (3, 2)}
 
 
+@pytest.mark.long
 def test_a_replay_that_is_killed_in_a_window_sends_each_message_once(
     spark: SparkSession, warren: Place, tmp_path: Path
 ) -> None:

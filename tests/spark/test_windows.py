@@ -84,7 +84,11 @@ def kill_in_a_commit(place: Place, folder: Path, arguments: tuple[Any, ...], bat
 
 @pytest.mark.timeout(WINDOWS_S_MAX)
 @pytest.mark.parametrize(
-    ("source", "windows"), [("stream", DRIVER), ("leases", {"committed:3": 4})], ids=["stream", "leases"]
+    ("source", "windows"),
+    [
+        pytest.param("stream", DRIVER, marks=pytest.mark.long, id="stream"),
+        pytest.param("leases", {"committed:3": 4}, id="leases"),
+    ],
 )
 def test_each_row_is_published_once_whoever_is_killed_in_a_window(
     tmp_path: Path, source: str, windows: dict[str, int]
@@ -123,6 +127,7 @@ def test_each_row_is_published_once_whoever_is_killed_in_a_window(
             assert place.count("events") == 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(WINDOWS_S_MAX)
 def test_over_plain_amqp_what_was_not_acknowledged_comes_again_and_nothing_is_lost(tmp_path: Path) -> None:
     marks, log = tmp_path / "marks", tmp_path / "query.log"

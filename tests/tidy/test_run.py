@@ -1,6 +1,8 @@
 """The runner of all tests counts right: what crashes, hangs or says nothing is never green."""
 
+import os
 import re
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -8,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests import run
-from tests.run import Outcome
+from tests.long import checked
+from tests.run import Job, Outcome
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +100,7 @@ def test_a_spark_that_could_not_be_installed_skips_its_suite_with_the_reason(
     assert set(run.SPARK_VERSIONS) < set(run.SUITES)
     (tmp_path / "warren-build").write_text("spark-4.0.txt could not be installed\n")
     monkeypatch.setattr(run, "OWN_ENVIRONMENTS", {"spark-4.0": tmp_path})
-    outcome = run.run_suite("spark-4.0", "interpreted")
+    outcome = run.run_suite(Job("spark-4.0", "interpreted"))
     assert (outcome.passed, outcome.failed, outcome.skipped) == (0, 0, 1)
     (reason,) = outcome.skip_reasons
     assert reason == "the environment of spark-4.0 is missing: spark-4.0.txt could not be installed"
@@ -120,27 +123,81 @@ def test_without_the_compiled_build_what_runs_once_runs_interpreted(tmp_path: Pa
 def test_outcomes_are_shown_in_one_order_whichever_suite_ends_first(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = threading.Event()
 
-    def outcome_of(suite: str, build: str) -> Outcome:
-        if suite == "unit":
+    def outcome_of(job: Job) -> Outcome:
+        if job.suite == "unit":
             assert quick.wait(10)
         else:
             quick.set()
-        return Outcome(f"{suite} ({build})")
+        return Outcome(f"{job.suite} ({job.build})")
 
     monkeypatch.setattr(run, "run_suite", outcome_of)
-    outcomes = run.run_lanes([("unit", "interpreted"), ("tidy", "interpreted")])
+    outcomes = run.run_lanes([Job("unit", "interpreted"), Job("tidy", "interpreted")])
     assert [one.name for one in outcomes] == ["unit (interpreted)", "tidy (interpreted)"]
 
 
 def test_a_suite_that_cannot_be_run_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def outcome_of(suite: str, build: str) -> Outcome:
-        if suite == "unit":
-            return run.run_program(suite, build, ["-c", "import time; time.sleep(60)"])
+    def outcome_of(job: Job) -> Outcome:
+        if job.suite == "unit":
+            return run.run_program(job.suite, job.build, ["-c", "import time; time.sleep(60)"])
         while not run.running:
             pass
         raise OSError("no room")
 
     monkeypatch.setattr(run, "run_suite", outcome_of)
     with pytest.raises(OSError, match="no room"):
-        run.run_lanes([("tidy", "interpreted"), ("unit", "interpreted")])
+        run.run_lanes([Job("tidy", "interpreted"), Job("unit", "interpreted")])
     assert not run.running
+
+
+def test_what_takes_long_is_left_out_by_name_and_number_and_all_parts_together_are_everything(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    long = list(run.LONG_SUITES)
+    assert not {job.suite for job in run.due_jobs(run.SUITES, ["interpreted"], "none")} & set(long)
+    parts = [
+        job.suite
+        for part in ("1/3", "2/3", "3/3")
+        for job in run.due_jobs(run.SUITES, ["interpreted"], part)
+        if job.suite in long
+    ]
+    assert sorted(parts) == long
+    assert run.summarise([Outcome("a", passed=1, left_out=2)], long) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^a +1 +0 +0 +2 ", printed, re.MULTILINE)
+    assert f"also the suites {', '.join(long)}" in printed
+
+
+@pytest.mark.parametrize("which", ["some", "0/4", "5/4", "1/", "/2", "-1/2", ""])
+def test_a_part_that_there_is_not_is_refused(which: str) -> None:
+    with pytest.raises(ValueError, match="neither none nor all nor a part"):
+        checked(which)
+
+
+def test_a_test_that_takes_long_runs_in_one_part_and_one_with_seeds_counts_as_one(tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.seeds(30)\n"
+        "def test_seeds(seed: int) -> None:\n"
+        "    assert seed != 17\n"
+        "@pytest.mark.long\n"
+        "@pytest.mark.parametrize('number', range(5))\n"
+        "def test_long(number: int) -> None:\n"
+        "    pass\n"
+    )
+
+    def ended(*options: str) -> str:
+        plugin = ("-p", "tests.conftest", "-p", "no:cacheprovider", "-c", str(run.ROOT / "pyproject.toml"))
+        command = [sys.executable, "-m", "pytest", *plugin, "--rootdir", str(tmp_path), *options]
+        done = subprocess.run(
+            [*command, str(tmp_path)], cwd=run.ROOT, capture_output=True, text=True, check=False,
+            env={**os.environ, "SEEDS_FROM": "0"},
+        )  # fmt: skip
+        return done.stdout
+
+    everything = ended()
+    assert "1 failed, 5 passed in" in everything
+    assert "with seed 17; to run it alone: pytest test_some.py::test_seeds --seed 17" in everything
+    assert "30 seeds: test_some.py 30" in everything
+    assert "1 passed, 5 deselected in" in ended("--long", "none", "--seed", "16")
+    assert "1 failed, 3 passed, 2 deselected in" in ended("--long", "1/2")
+    assert "1 failed, 2 passed, 3 deselected in" in ended("--long", "2/2")

@@ -3,8 +3,8 @@
 import random
 
 import pytest
+from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
-from tests.sim.seeds import SEEDS
 from tests.sim.segments import make_small
 from tests.unit.vhost.places import Place
 
@@ -141,7 +141,7 @@ def test_so_many_slices_are_under_way_and_no_more() -> None:
     assert not committing.is_full
 
 
-@pytest.mark.parametrize("seed", range(min(SEEDS, 200)))
+@pytest.mark.seeds(min(SEEDS, 200))
 def test_each_row_is_there_once_whenever_the_power_fails(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch, 8_192)
     chance = random.Random(seed)
