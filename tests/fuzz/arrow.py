@@ -10,9 +10,13 @@ from warren.management.arrow.shapes import IS_COMPILED, TYPES, columns_of, from_
 from warren.management.staging.frames import FrameRefused, Kind, frames
 from warren.management.staging.rows import RowRefused, Rows
 from warren.wire.properties import BasicProperties
+from warren.wire.table import Timestamp, UInt64, encode_table
 
 NAMES = tuple(TYPES)
 LOOP = asyncio.new_event_loop()
+_SHAPE_SIZE_MIN = 3
+_LIST_SIZE_MAX = 1024
+_IS_TABLE = 0x80
 HEADERS = {
     "x-death": [{"count": 3, "reason": "expired"}],
     "retries": 2,
@@ -48,14 +52,20 @@ def check_shapes(data: bytes) -> None:
 
 
 def _shapes(data: bytes) -> list[tuple[bytes, bytes]]:
-    """Shapes one behind the other: the size of the routing key, the key, the size of the list, the list."""
+    """Shapes one behind the other: a head, the routing key, the size of the rest as u16, and the rest.
+
+    The rest is a property list, or the entries of a table of headers, whose size is then right. The head says
+    which, and the size of the key.
+    """
     shapes = []
-    while len(data) > 1:
-        key_end = 1 + min(data[0], len(data) - 2)
-        size = data[key_end] * 4
-        key, listed = data[1:key_end], data[key_end + 1 : key_end + 1 + size]
+    while len(data) > _SHAPE_SIZE_MIN:
+        head, key_size = data[0], data[0] % 16
+        key, data = data[1 : 1 + key_size], data[1 + key_size :]
+        size = int.from_bytes(data[:2], "big") % _LIST_SIZE_MAX
+        listed, data = data[2 : 2 + size], data[2 + size :]
+        if head & _IS_TABLE:
+            listed = b"\x20\0" + len(listed).to_bytes(4, "big") + listed
         shapes.append((b"\x02e\xc3" + bytes([len(key)]) + key, listed))
-        data = data[key_end + 1 + size :]
     return shapes
 
 
@@ -76,12 +86,14 @@ def shape_seeds() -> list[bytes]:
         cluster_id="c",
     )  # fmt: skip
     kinds = [BasicProperties(), BasicProperties(headers={"a": "b", "n": 1.5}), every]
-    seeds = []
-    for properties in kinds:
-        listed = properties.encode_list()
-        listed += bytes(-len(listed) % 4)
-        seeds.append(b"\x03a.b" + bytes([len(listed) // 4]) + listed)
-    return [*seeds, b"".join(seeds)]
+    lists = [_shape(0, properties.encode_list()) for properties in kinds]
+    tables = [{"s": "é\n", "u": UInt64(5), "t": False}, {"a" * 9: None, "x": [1], "T": Timestamp(3)}, HEADERS]
+    entries = [_shape(_IS_TABLE, encode_table(table)[4:]) for table in tables]
+    return [*lists, *entries, b"".join(lists), b"".join(entries), b"".join(entries[:2]) * 3]
+
+
+def _shape(head: int, listed: bytes) -> bytes:
+    return bytes([head + 3]) + b"a.b" + len(listed).to_bytes(2, "big") + listed
 
 
 def check_staged(data: bytes) -> None:

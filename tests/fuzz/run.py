@@ -3,9 +3,12 @@
 Each target runs in a process of its own, bounded in time and memory. Where atheris is installed, it guides
 the inputs by what they reach in the interpreted source; without it, and for the compiled build, they are
 changed by chance from a seed number. A finding is kept in build/fuzz, and --replay tries it again.
+
+With --sanitize the target that calls C runs with that compiled by gcc with AddressSanitizer.
 """
 
 import argparse
+import mmap
 import os
 import re
 import resource
@@ -24,8 +27,13 @@ SOURCE = ROOT / "src"
 FINDINGS = ROOT / "build" / "fuzz"
 sys.path.insert(0, str(ROOT))
 
+from tests.fuzz import sanitized  # noqa: E402
+
 RSS_MB_MAX = 1024
 GRACE_SECONDS = 60
+# What was tried last, in the folder of the process: a crash leaves nothing else.
+CURRENT = "current"
+SANITIZED = "sanitized"
 # Every so many inputs one is measured: what it may take at its peak, beside a part for each octet.
 MEASURE_EVERY = 97
 PEAK_BYTES_MAX = 2_000_000
@@ -67,6 +75,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--target", help="only this one")
     parser.add_argument("--seed", type=int, default=1, help="for inputs by chance")
     parser.add_argument("--replay", metavar="FILE", help="try one input again, with --target")
+    parser.add_argument("--sanitize", action="store_true", help="the C alone, with AddressSanitizer (gcc)")
     parser.add_argument("--child", choices=["atheris", "chance"], help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -75,6 +84,9 @@ def plan(options: argparse.Namespace) -> list[Task]:
     """Each target guided, or by chance, on the source; and by chance as installed, if that is compiled."""
     from tests.fuzz.targets import targets
 
+    if options.sanitize:
+        chance = {"engine": "chance", "seconds": options.seconds, "seed": options.seed}
+        return [Task(target=sanitized.TARGET, build=SANITIZED, **chance)]
     guided = "atheris" if find_spec("atheris") else "chance"
     ways = [("interpreted", guided)]
     if installed_is_compiled():
@@ -99,9 +111,11 @@ def installed_is_compiled() -> bool:
 def run(task: Task) -> bool:
     """Run one task in a process of its own; say what came of it."""
     environment = dict(os.environ)
-    if task.build == "interpreted":
+    if task.build != "compiled":
         environment = {name: value for name, value in environment.items() if not name.startswith("WARREN_")}
         environment["PYTHONPATH"] = str(SOURCE)
+    if task.build == SANITIZED:
+        environment |= sanitized.compiled(SOURCE, FINDINGS / SANITIZED)
     command = [sys.executable, __file__, "--child", task.engine, "--target", task.target]
     command += ["--seconds", str(task.seconds), "--seed", str(task.seed)]
     started = time.monotonic()
@@ -114,6 +128,12 @@ def run(task: Task) -> bool:
             status, said = done.returncode, done.stdout + done.stderr
         except subprocess.TimeoutExpired as hung:
             status, said = -1, f"hung; it said: {hung.stderr!r}"
+        current = Path(folder, CURRENT)
+        if status and current.exists():
+            kept = FINDINGS / f"{task.target}-{task.seed}-{CURRENT}"
+            with current.open("rb") as file:
+                kept.write_bytes(file.read(int.from_bytes(file.read(8), "big")))
+            said += f"\nwhat was tried last is kept as {kept}"
     count, peak = COUNT.search(said), PEAK.search(said)
     way = (
         f"{task.build}, {'guided by atheris' if task.engine == 'atheris' else f'by chance from {task.seed}'}"
@@ -157,16 +177,19 @@ def guided(task: Task) -> int:
 
 def by_chance(task: Task) -> int:
     """By our own mutator, the same inputs for the same seed number."""
+    if not sanitized.load():
+        # AddressSanitizer reserves far more than it uses.
+        resource.setrlimit(resource.RLIMIT_AS, (RSS_MB_MAX << 20, RSS_MB_MAX << 20))
     from tests.fuzz.mutator import inputs
     from tests.fuzz.targets import targets
 
-    limit = RSS_MB_MAX << 20
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     target = dict(targets())[task.target]
     check = measured(target.check)
     until = time.monotonic() + task.seconds
     count = 0
+    tried = current_input()
     for data in inputs(target.seeds(), task.seed):
+        tried[: 8 + len(data)] = len(data).to_bytes(8, "big") + data
         try:
             check(data)
         except BaseException:
@@ -180,6 +203,13 @@ def by_chance(task: Task) -> int:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     print(f"stat::number_of_executed_units: {count}\nstat::peak_rss_mb: {peak}")
     return 0
+
+
+def current_input() -> mmap.mmap:
+    """A file that has what is tried, even of a process that crashes."""
+    with Path(CURRENT).open("w+b") as file:
+        file.truncate(1 << 20)
+        return mmap.mmap(file.fileno(), 0)
 
 
 def measured(check: Callable[[bytes], None]) -> Callable[[bytes], None]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tests.fuzz import arrow, disk, documents, network
 from tests.fuzz.broker import frame
 from tests.fuzz.sessions import check_session, session_seeds
+from tests.fuzz.stream_sessions import check_stream_session, stream_session_seeds
 
 from warren.errors import AmqpError, CommandInvalid, FrameError
 from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_HANDSHAKE
@@ -193,6 +194,7 @@ def targets() -> Iterator[tuple[str, Target]]:
     yield "streams", Target(check=check_stream_frames, seeds=stream_seeds)
     yield "amqp1", Target(check=check_amqp_1, seeds=amqp_1_seeds)
     yield "sessions", Target(check=check_session, seeds=session_seeds)
+    yield "stream-sessions", Target(check=check_stream_session, seeds=stream_session_seeds)
     yield "shapes", Target(check=arrow.check_shapes, seeds=arrow.shape_seeds)
     yield "staged", Target(check=arrow.check_staged, seeds=arrow.staged_seeds)
     yield "definitions", Target(check=documents.check_definitions, seeds=documents.definition_seeds)

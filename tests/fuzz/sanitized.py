@@ -1,0 +1,46 @@
+"""The C that reads bytes from outside, compiled with AddressSanitizer and loaded in place of another."""
+
+import os
+import subprocess
+import sysconfig
+from pathlib import Path
+
+# What has the compiled module, and its source.
+PACKAGE = "warren.management.arrow"
+SOURCE = Path("warren/management/arrow/shape_columns.c")
+TARGET = "shapes"
+# Where a child finds the module; set only for one that is to load it.
+VARIABLE = "WARREN_FUZZ_SANITIZED"
+
+
+def compiled(sources: Path, folder: Path) -> dict[str, str]:
+    """Compile into `folder`; the environment of a process that is to load the result."""
+    folder.mkdir(parents=True, exist_ok=True)
+    module = folder / f"{SOURCE.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-fno-omit-frame-pointer"]
+    include = sysconfig.get_paths()["include"]
+    command = ["gcc", "-shared", "-fPIC", *flags, f"-I{include}", "-o", str(module), str(sources / SOURCE)]
+    subprocess.run(command, check=True)
+    found = subprocess.run(["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True)
+    return {
+        VARIABLE: str(folder),
+        "LD_PRELOAD": found.stdout.strip(),
+        # Of Python itself much is never freed; its allocator would hide what lies behind the end of a block.
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:detect_stack_use_after_return=1",
+        "PYTHONMALLOC": "malloc",
+    }
+
+
+def load() -> bool:
+    """Have the sanitized module imported in place of another, if this process is to; whether it is."""
+    folder = os.environ.get(VARIABLE)
+    if folder is None:
+        return False
+    import warren.management.arrow
+
+    warren.management.arrow.__path__.insert(0, folder)
+    from warren.management.arrow import shape_columns, shapes
+
+    assert str(shape_columns.__file__).startswith(folder)
+    assert shapes.IS_COMPILED, "the columns were imported before"
+    return True
