@@ -26,14 +26,16 @@ def looked_at(in_memory: Broker, tab: Visit) -> None:
     page = tab.page
     for where in ("", "queues"):
         tab.open(where)
-        expect(page.get_by_role("status").filter(has_text="keeps everything in memory")).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text="runs in memory only")).to_be_visible()
     api(in_memory, "PUT /warren/limits/memory", {"absolute": 1})
-    expect(page.get_by_role("alert").filter(has_text="Alarm: memory of node")).to_be_visible(timeout=20_000)
+    expect(page.get_by_role("alert").filter(has_text="Resource alarm: memory on node")).to_be_visible(
+        timeout=20_000
+    )
     api(in_memory, "PUT /queues/%2F/filled", {})
     tab.open("queues/%2F/filled")
     page.get_by_role("tab", name="Publish").click()
     page.get_by_role("button", name="Publish", exact=True).click()
-    expect(page.get_by_text("Published, although there is an alarm (memory)")).to_be_visible()
+    expect(page.get_by_text("despite the resource alarm (memory)")).to_be_visible()
 
 
 @pytest.fixture
@@ -47,11 +49,11 @@ def test_what_is_no_pattern_is_told_and_leaves_the_list(node: Broker, tab: Visit
     tab.open("queues")
     page = tab.page
     expect(page.get_by_role("link", name="stays")).to_be_visible()
-    page.get_by_label("regular expression").check()
+    page.get_by_label("Regular expression").check()
     page.get_by_label("Filter Queues by name").fill("stays[")
     expect(page.get_by_role("alert")).to_contain_text("'stays[' is no regular expression")
     expect(page.get_by_role("link", name="stays")).to_be_visible()
-    page.get_by_role("navigation", name="Pages of the broker").get_by_role("link", name="Queues").click()
+    page.get_by_role("navigation", name="Main navigation").get_by_role("link", name="Queues").click()
     expect(page.get_by_label("Filter Queues by name")).to_have_value("")
     page.get_by_role("link", name="stays").click()
     page.get_by_role("button", name="Delete", exact=True).click()

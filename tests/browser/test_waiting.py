@@ -32,27 +32,27 @@ def test_a_search_says_that_it_searches_and_an_answer_that_comes_late_is_not_sho
     page = tab.page
     publish(node, "searched", 4)
     tab.open("queues/%2F/searched")
-    page.get_by_role("tab", name="Messages").click()
+    page.get_by_role("tab", name="Peek").click()
     expect(page.locator(".message")).to_have_count(4)
-    expect(page.get_by_text("4 shown, and there are no more")).to_be_visible()
+    expect(page.get_by_text("4 shown, end of the queue")).to_be_visible()
     held: list[Route] = []
     page.route(
         MESSAGES, lambda route: held.append(route) if "even" in route.request.url else route.continue_()
     )
     page.locator("[name=conditions]").fill("headers.parity=even")
     with page.expect_request(MESSAGES):
-        page.get_by_role("button", name="Look", exact=True).click()
+        page.get_by_role("button", name="Peek", exact=True).click()
     # What was found before is no answer to this.
     expect(page.get_by_text("Searching …")).to_be_visible()
     expect(page.locator(".message")).to_have_count(0)
     page.locator("[name=conditions]").fill("headers.parity=odd")
-    page.get_by_role("button", name="Look", exact=True).click()
+    page.get_by_role("button", name="Peek", exact=True).click()
     expect(page.locator(".message")).to_have_count(2)
     held[0].continue_()
     page.evaluate("() => new Promise((done) => setTimeout(done, 300))")
     expect(page.locator(".message pre").first).to_have_text("number 1")
     expect(page.locator(".message")).to_have_count(2)
-    expect(page.get_by_text("2 shown of 4 looked at, and there are no more")).to_be_visible()
+    expect(page.get_by_text("2 shown, 4 scanned, end of the queue")).to_be_visible()
     page.unroute(MESSAGES)
 
 
@@ -60,7 +60,7 @@ def test_a_search_goes_on_in_pieces_says_how_far_it_is_and_is_stopped(node: Brok
     page = tab.page
     publish(node, "long", 3)
     tab.open("queues/%2F/long")
-    page.get_by_role("tab", name="Messages").click()
+    page.get_by_role("tab", name="Peek").click()
     expect(page.locator(".message")).to_have_count(3)
     held: list[Route] = []
 
@@ -74,15 +74,15 @@ def test_a_search_goes_on_in_pieces_says_how_far_it_is_and_is_stopped(node: Brok
 
     page.route(MESSAGES, answer)
     page.locator("[name=conditions]").fill("headers.parity=even")
-    page.get_by_role("button", name="Look", exact=True).click()
-    expect(page.get_by_text("Searching … 1 found, 20,000 looked at")).to_be_visible()
+    page.get_by_role("button", name="Peek", exact=True).click()
+    expect(page.get_by_text("Searching … 1 found, 20,000 scanned")).to_be_visible()
     expect(page.locator(".message")).to_have_count(1)
     page.get_by_role("button", name="Stop", exact=True).click()
-    expect(page.get_by_text("1 shown of 20,000 looked at")).to_be_visible()
-    expect(page.get_by_role("button", name="Look further")).to_be_visible()
+    expect(page.get_by_text("1 shown, 20,000 scanned")).to_be_visible()
+    expect(page.get_by_role("button", name="Load more")).to_be_visible()
     page.unroute(MESSAGES)
-    page.get_by_role("button", name="Look further").click()
-    expect(page.get_by_text("and there are no more")).to_be_visible()
+    page.get_by_role("button", name="Load more").click()
+    expect(page.get_by_text("end of the queue")).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_no_page_says_that_there_is_nothing_before_it_knows(tab: Visit, where: s
     page.goto(page.url.partition("#")[0] + f"#/{where}")
     page.reload()
     expect(page.get_by_text("Loading …")).to_have_count(count)
-    for nothing in ("There are none.", "Nothing is limited.", "may not open any", "not restricted"):
+    for nothing in ("There are no ", "No limits are set.", "No permissions", "No topic permissions"):
         expect(page.get_by_text(nothing)).to_have_count(0)
     page.unroute("**/api/warren/live?*")
     expect(page.get_by_text("Loading …")).to_have_count(0)

@@ -1,9 +1,9 @@
-/** Talks to the HTTP API of the broker that this page came from. */
+/** Requests to the HTTP API of the broker that served this page. */
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Query = Record<string, string | number | boolean | undefined>;
 
-/** A request that was not obeyed: its status, and the reason in words for people. */
+/** A request that failed: its HTTP status, 0 if there was no response, and the reason in words. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -13,10 +13,10 @@ export class ApiError extends Error {
   }
 }
 
-/** Where the page is, which may have a path before it. */
+/** The path of the page, which `management.path_prefix` may have moved. */
 const BASE = new URL(".", document.baseURI).pathname;
 
-/** A path of the API: names go in as they are, whatever they contain. */
+/** A path of the API, with each segment percent-encoded. */
 export function path(...segments: (string | number)[]): string {
   return `${BASE}api/${segments.map((segment) => encodeURIComponent(segment)).join("/")}`;
 }
@@ -30,15 +30,17 @@ export function withQuery(url: string, query: Query): string {
   return text ? `${url}?${text}` : url;
 }
 
+export const WHOAMI = path("whoami");
+
 let onSignedOut: () => void = () => undefined;
 
-/** Have `action` called when the broker says that nobody is signed in any more. */
+/** Call `action` when the broker reports that the session has ended. */
 export function whenSignedOut(action: () => void): void {
   onSignedOut = action;
 }
 
 export async function request<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  // The header shows that no other site's form made this request.
+  // A form of another site cannot set this header.
   const headers: Record<string, string> = { "x-warren-ui": "1" };
   if (body !== undefined) headers["content-type"] = "application/json";
   let response: Response;
@@ -51,9 +53,9 @@ export async function request<T>(method: string, url: string, body?: unknown, si
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
-    throw new ApiError(0, "the broker cannot be reached");
+    throw new ApiError(0, `No response from the broker at ${location.host}. Check that it is running and reachable.`);
   }
-  if (!response.ok) throw await failure(response);
+  if (!response.ok) throw await failure(url, response);
   const text = await response.text();
   return (text ? JSON.parse(text) : null) as T;
 }
@@ -63,19 +65,22 @@ export const put = (url: string, body: unknown = {}) => request<unknown>("PUT", 
 export const post = <T>(url: string, body: unknown = {}) => request<T>("POST", url, body);
 export const remove = (url: string, body?: unknown) => request<unknown>("DELETE", url, body);
 
-/** What the broker says where nobody is signed in any more, or somebody who may not be here. */
-const SIGNED_OUT = new Set(["nobody is signed in", "Not management user"]);
-
-async function failure(response: Response): Promise<ApiError> {
+async function failure(url: string, response: Response): Promise<ApiError> {
   const text = await response.text();
-  let reason = text || `the broker answered ${response.status}`;
+  let reason = text || `The broker answered with HTTP status ${response.status} and no reason.`;
   try {
     const found = JSON.parse(text) as { message?: Json; reason?: Json; error?: Json };
     const said = found.message ?? found.reason ?? found.error;
     if (said !== undefined) reason = typeof said === "string" ? said : JSON.stringify(said);
   } catch {
-    // It was no JSON: the text is all there is.
+    // The body is not JSON: its text is the reason.
   }
-  if (response.status === 401 && SIGNED_OUT.has(reason)) onSignedOut();
+  if (response.status === 401) checkSession(url);
   return new ApiError(response.status, reason);
+}
+
+/** A 401 means that the session has ended, or only that the user lacks a permission: /whoami tells which. */
+function checkSession(refused: string): void {
+  if (refused === WHOAMI) onSignedOut();
+  else get(WHOAMI).catch(() => undefined);
 }

@@ -1,4 +1,4 @@
-/** The frame around every page: who is signed in, where one is, where one can go. */
+/** The frame of every page: the signed-in user, the menu and the current page. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -24,7 +24,7 @@ import { Streams } from "./pages/streams";
 import { Topology } from "./pages/topology";
 import { UserPage, Users } from "./pages/users";
 import { VhostPage, Vhosts } from "./pages/vhosts";
-import { link, usePlace } from "./router";
+import { link, useLocation } from "./router";
 import { isAdministrator, mayMonitor, type Session, type User, useSession } from "./session";
 
 interface Entry {
@@ -33,7 +33,7 @@ interface Entry {
   isFor?: (user: User) => boolean;
 }
 
-const WATCH: Entry[] = [
+const MONITORING: Entry[] = [
   { name: "", label: "Overview" },
   { name: "connections", label: "Connections" },
   { name: "channels", label: "Channels" },
@@ -45,7 +45,7 @@ const WATCH: Entry[] = [
   { name: "jobs", label: "Jobs" },
   { name: "health", label: "Health", isFor: mayMonitor },
 ];
-const MANAGE: Entry[] = [
+const ADMINISTRATION: Entry[] = [
   { name: "users", label: "Users", isFor: isAdministrator },
   { name: "vhosts", label: "Virtual hosts", isFor: isAdministrator },
   { name: "policies", label: "Policies" },
@@ -85,13 +85,13 @@ function SkipLink() {
   return (
     // biome-ignore lint/a11y/useValidAnchor: it leads to a place in the page, as links do.
     <a class="skip" href="#main" onClick={skip}>
-      Skip to the page
+      Skip to content
     </a>
   );
 }
 
 function Route({ user }: { user: User }) {
-  const [page = "", ...names] = usePlace().segments;
+  const [page = "", ...names] = useLocation().segments;
   const [first, second] = names;
   useEffect(() => {
     document.title = `${[...names].reverse().join(" in ") || page || "Overview"} · Warren`;
@@ -117,13 +117,13 @@ function Route({ user }: { user: User }) {
     health: () => <Health />,
   };
   const show = here[page];
-  // A page of its own for each thing: nothing of the last one stays behind.
-  return <div key={[page, ...names].join("\n")}>{show ? show() : <p>There is no such page.</p>}</div>;
+  // The key makes a new page for each object, so that no state of the previous one remains.
+  return <div key={[page, ...names].join("\n")}>{show ? show() : <p>Page not found.</p>}</div>;
 }
 
 function Frame({ session, user, children }: { session: Session; user: User; children: ComponentChildren }) {
   const [isOpen, setOpen] = useState(false);
-  const page = usePlace().segments[0] ?? "";
+  const page = useLocation().segments[0] ?? "";
   useEffect(() => setOpen(false), [page]);
   return (
     <div class="frame">
@@ -149,10 +149,10 @@ function Frame({ session, user, children }: { session: Session; user: User; chil
           </button>
         </span>
       </header>
-      <nav id="menu" class={isOpen ? "side open" : "side"} aria-label="Pages of the broker">
-        <Entries entries={WATCH} user={user} page={page} />
-        <h2>Manage</h2>
-        <Entries entries={MANAGE} user={user} page={page} />
+      <nav id="menu" class={isOpen ? "side open" : "side"} aria-label="Main navigation">
+        <Entries entries={MONITORING} user={user} page={page} />
+        <h2>Admin</h2>
+        <Entries entries={ADMINISTRATION} user={user} page={page} />
       </nav>
       <main id="main" tabIndex={-1}>
         <Conditions />
@@ -162,7 +162,7 @@ function Frame({ session, user, children }: { session: Session; user: User; chil
   );
 }
 
-/** What everybody should know of the broker, whatever page they are on. */
+/** Conditions of the broker that every page shows: alarms, and running in memory only. */
 function Conditions() {
   const { data } = useLive<Partial<Overview>>(withQuery(path("overview"), { columns: "in_memory,alarms" }));
   const alarms = data?.alarms ?? [];
@@ -170,12 +170,13 @@ function Conditions() {
     <>
       {alarms.length > 0 && (
         <p class="failure condition" role="alert">
-          Alarm: {alarms.map(({ node, resource }) => `${resource} of node ${node}`).join(", ")}. Publishers wait until it ends.
+          Resource alarm: {alarms.map(({ node, resource }) => `${resource} on node ${node}`).join(", ")}. Publishing is blocked
+          until the alarm clears.
         </p>
       )}
       {data?.in_memory && (
         <p class="paused condition" role="status">
-          This broker keeps everything in memory: queues, messages and users are gone when it stops.
+          This broker runs in memory only: queues, messages and users are lost when it stops.
         </p>
       )}
     </>
@@ -200,7 +201,7 @@ function Entries({ entries, user, page }: { entries: Entry[]; user: User; page: 
 
 const THEMES = ["auto", "light", "dark"] as const;
 
-/** Light, dark, or what the system says. */
+/** Light, dark, or the preference of the system. */
 function Theme() {
   const [theme, setTheme] = useState(() => localStorage.getItem("theme") ?? "auto");
   useEffect(() => {
@@ -208,7 +209,7 @@ function Theme() {
     localStorage.setItem("theme", theme);
   }, [theme]);
   return (
-    <select aria-label="Colours" value={theme} onChange={(event) => setTheme(event.currentTarget.value)}>
+    <select aria-label="Theme" value={theme} onChange={(event) => setTheme(event.currentTarget.value)}>
       {THEMES.map((name) => (
         <option key={name} value={name}>
           {name}

@@ -1,4 +1,4 @@
-/** Numbers and times as people read them. */
+/** Numbers, sizes and times as text. */
 
 const COUNT = new Intl.NumberFormat("en-US");
 const SHORT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
@@ -8,13 +8,13 @@ export const count = (value: number | undefined): string => (value === undefined
 
 export const short = (value: number): string => SHORT.format(value);
 
-/** Messages a second. */
+/** A rate per second. */
 export function rate(value: number | undefined): string {
   if (value === undefined) return "–";
   return value < 10 ? `${Number(value.toFixed(1))}/s` : `${COUNT.format(Math.round(value))}/s`;
 }
 
-export function octets(value: number | undefined): string {
+export function formatBytes(value: number | undefined): string {
   if (value === undefined || Number.isNaN(value)) return "–";
   let unit = 0;
   let scaled = value;
@@ -25,8 +25,8 @@ export function octets(value: number | undefined): string {
   return `${unit && scaled < 100 ? scaled.toFixed(1) : Math.round(scaled)} ${UNITS[unit]}`;
 }
 
-/** A span of time, in its two largest units. */
-export function span(milliseconds: number): string {
+/** A duration, in its two largest units. */
+export function formatDuration(milliseconds: number): string {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
   const parts: [number, string][] = [
     [Math.floor(seconds / 86400), "d"],
@@ -45,7 +45,7 @@ export function span(milliseconds: number): string {
 
 export const time = (milliseconds: number): string => new Date(milliseconds).toLocaleString();
 
-/** Any value of a table of arguments, as text. */
-export function shown(value: unknown): string {
+/** A value of an arguments table as text. */
+export function asText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -1,7 +1,7 @@
 /** Data that stays current: a Preact hook over the live feed of this page. */
 
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, path } from "./api";
+import { ApiError, get, path, WHOAMI } from "./api";
 import { type EventStream, type Listener, LiveFeed } from "./live-feed";
 
 export interface Live<T> {
@@ -16,7 +16,7 @@ const RETRY_MS = 3000;
 const feed = new LiveFeed({
   open: openStream,
   request: (url) => get(url),
-  checkSession: () => get(path("whoami")),
+  checkSession: () => get(WHOAMI),
   isHidden: () => document.hidden,
   later: (action) => setTimeout(action, RETRY_MS),
 });

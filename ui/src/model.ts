@@ -226,7 +226,7 @@ export interface StreamClients {
 }
 
 /** A publisher on a connection of the stream protocol. */
-export interface StreamPublication {
+export interface StreamProtocolPublisher {
   publisher_id: number;
   reference: string;
   queue: { name: string; vhost: string };
@@ -236,7 +236,7 @@ export interface StreamPublication {
 }
 
 /** A subscription on one. */
-export interface StreamConsumer {
+export interface StreamSubscription {
   subscription_id: number;
   queue: { name: string; vhost: string };
   credits: number;
@@ -377,7 +377,7 @@ export interface Job {
   ended_at: number | null;
   moved: number;
   refused: number;
-  refusals: Refused[];
+  refusals: Refusal[];
   moved_per_second: number;
   undoable: boolean;
   undone_by: string | null;
@@ -385,7 +385,7 @@ export interface Job {
 }
 
 /** Messages that stay, and why. */
-export interface Refused {
+export interface Refusal {
   reason: string;
   count: number;
 }
@@ -395,19 +395,19 @@ export interface Preview {
   examined: number;
   would_go: number;
   refused: number;
-  refusals: Refused[];
+  refusals: Refusal[];
   destinations: { exchange: string; routing_key: string; queues: string[]; count: number }[];
   next: number | null;
 }
 
 /** What dead letters have in common. */
-export interface Cause {
+export interface DeathCause {
   queue: string;
   reason: string;
   exchange: string;
 }
 
-export interface DeadGroup extends Cause {
+export interface DeadLetterGroup extends DeathCause {
   count: number;
   bytes: number;
   oldest: number;
@@ -416,19 +416,19 @@ export interface DeadGroup extends Cause {
 }
 
 /** A queue with dead letters, as far as it was looked at. */
-export interface DeadQueue {
+export interface DeadLetterQueue {
   name: string;
   vhost: string;
   dead_letters: number;
   not_dead: number;
   examined: number;
   next: number | null;
-  groups: DeadGroup[];
+  groups: DeadLetterGroup[];
   other_groups: number;
 }
 
 /** A binding, and what it says to a message; of somebody's direct reply only that. */
-export interface Judged {
+export interface TracedBinding {
   source?: string;
   destination?: string;
   destination_type?: "queue" | "exchange";
@@ -440,10 +440,10 @@ export interface Judged {
   chance: number;
 }
 
-export interface Reached {
+export interface RoutedQueue {
   name: string;
   is_certain: boolean;
-  through: Judged[];
+  through: TracedBinding[];
   bindings: number;
   outcome: "accepted" | "refused" | "dropped" | "expired";
   reason: string;
@@ -456,14 +456,14 @@ export interface Trace {
   refusals: string[];
   is_changed: boolean;
   is_routed: boolean;
-  queues: Reached[];
+  queues: RoutedQueue[];
   queues_total: number;
   exchanges: { name: string }[];
-  misses: Judged[];
+  misses: TracedBinding[];
   misses_total: number;
 }
 
-export interface PlanEntry {
+export interface PlanItem {
   action: "create" | "change" | "delete" | "blocked";
   kind: string;
   vhost?: string;
@@ -481,14 +481,14 @@ export interface Plan {
   fingerprint: string;
   totals: Record<string, number>;
   losses: Record<string, number>;
-  items: PlanEntry[];
+  items: PlanItem[];
   items_total: number;
   left_out: string[];
   applied?: number;
   failed?: number;
 }
 
-export interface Thing {
+export interface TopologyNode {
   id: string;
   kind: "exchange" | "queue" | "consumer";
   name: string;
@@ -501,7 +501,7 @@ export interface Thing {
   more_behind?: number;
 }
 
-export interface Line {
+export interface TopologyEdge {
   from: string;
   to: string;
   kind: "binding" | "alternate" | "dead-letter" | "consumer";
@@ -509,14 +509,14 @@ export interface Line {
   count: number;
 }
 
-export interface Picture {
-  things: Thing[];
-  lines: Line[];
+export interface Topology {
+  things: TopologyNode[];
+  lines: TopologyEdge[];
   exchanges_total: number;
 }
 
 /** What became of a message that was published by hand. */
-export interface Published {
+export interface PublishResult {
   routed: boolean;
   /** What holds up publishers that are clients. */
   alarms?: string[];

@@ -1,55 +1,55 @@
-/** Questions that are asked once and not followed: searches, and what is work for the broker. */
+/** Requests that are made once, such as searches and expensive queries; data that a page follows comes from `useLive`. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get } from "./api";
 
-export interface Answer<T> {
+export interface RequestState<T> {
   data: T | undefined;
   error: ApiError | undefined;
-  isAsking: boolean;
+  isPending: boolean;
 }
 
-/** Asks; what there is of the answer so far is handed to `show`. */
-export type Question<T> = (signal: AbortSignal, show: (part: T) => void) => Promise<T>;
+/** Makes the requests; what has arrived so far is passed to `show`. */
+export type Operation<T> = (signal: AbortSignal, show: (partial: T) => void) => Promise<T>;
 
-export interface Asked<T> extends Answer<T> {
-  /** Asks `question`, and forgets one that is not answered yet; the answer before stays meanwhile if it is to `keep`. */
-  ask: (question: Question<T>, keep?: boolean) => Promise<void>;
-  /** Ends it with what there is of the answer. */
-  stop: () => void;
+export interface RequestHandle<T> extends RequestState<T> {
+  /** Runs `operation` and cancels the previous one; the data shown so far stays meanwhile if `keep` is set. */
+  run: (operation: Operation<T>, keep?: boolean) => Promise<void>;
+  /** Cancels the operation and keeps the data that has arrived. */
+  cancel: () => void;
 }
 
-/** The answer to the question that was asked last, whichever is answered last. The first one is asked at once. */
-export function useQuestion<T>(): Asked<T> {
-  const [answer, setAnswer] = useState<Answer<T>>({ data: undefined, error: undefined, isAsking: true });
-  const asking = useRef<AbortController>(undefined);
-  useEffect(() => () => asking.current?.abort(), []);
-  const ask = async (question: Question<T>, keep = false) => {
-    asking.current?.abort();
+/** The result of the operation that was started last, whichever ends last. It counts as pending before the first one. */
+export function useRequest<T>(): RequestHandle<T> {
+  const [state, setState] = useState<RequestState<T>>({ data: undefined, error: undefined, isPending: true });
+  const current = useRef<AbortController>(undefined);
+  useEffect(() => () => current.current?.abort(), []);
+  const run = async (operation: Operation<T>, keep = false) => {
+    current.current?.abort();
     const own = new AbortController();
-    asking.current = own;
-    setAnswer(({ data }) => ({ data: keep ? data : undefined, error: undefined, isAsking: true }));
-    const show = (data: T, isAsking: boolean) => {
-      if (!own.signal.aborted) setAnswer({ data, error: undefined, isAsking });
+    current.current = own;
+    setState(({ data }) => ({ data: keep ? data : undefined, error: undefined, isPending: true }));
+    const show = (data: T, isPending: boolean) => {
+      if (!own.signal.aborted) setState({ data, error: undefined, isPending });
     };
     try {
-      show(await question(own.signal, (part) => show(part, true)), false);
+      show(await operation(own.signal, (partial) => show(partial, true)), false);
     } catch (failure) {
       if (own.signal.aborted) return;
       const error = failure instanceof ApiError ? failure : new ApiError(0, String(failure));
-      setAnswer(({ data }) => ({ data, error, isAsking: false }));
+      setState(({ data }) => ({ data, error, isPending: false }));
     }
   };
-  const stop = () => {
-    asking.current?.abort();
-    setAnswer((before) => ({ ...before, isAsking: false }));
+  const cancel = () => {
+    current.current?.abort();
+    setState((before) => ({ ...before, isPending: false }));
   };
-  return { ...answer, ask, stop };
+  return { ...state, run, cancel };
 }
 
-/** What `url` answers now, and when it is asked `again`. */
-export function useAnswer<T>(url: string): Answer<T> & { again: () => Promise<void> } {
-  const { data, error, isAsking, ask } = useQuestion<T>();
-  useEffect(() => void ask((signal) => get<T>(url, signal)), [url]);
-  return { data, error, isAsking, again: () => ask((signal) => get<T>(url, signal), true) };
+/** The answer to a GET of `url`, requested when the component appears and again by `reload`. */
+export function useFetch<T>(url: string): RequestState<T> & { reload: () => Promise<void> } {
+  const { data, error, isPending, run } = useRequest<T>();
+  useEffect(() => void run((signal) => get<T>(url, signal)), [url]);
+  return { data, error, isPending, reload: () => run((signal) => get<T>(url, signal), true) };
 }

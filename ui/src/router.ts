@@ -1,29 +1,29 @@
-/** Pages by the fragment of the address: #/queues/%2F/orders?page=2 */
+/** Routes pages by the fragment of the address: #/queues/%2F/orders?page=2 */
 
 import { useEffect, useState } from "preact/hooks";
 
-export interface Place {
+export interface PageLocation {
   segments: string[];
   query: URLSearchParams;
 }
 
-export function here(): Place {
+export function currentLocation(): PageLocation {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   return { segments: path.split("/").filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }
 
-/** The address of a page; names go in as they are. */
+/** The address of a page, with each segment percent-encoded. */
 export function link(...segments: (string | number)[]): string {
   return `#/${segments.map((segment) => encodeURIComponent(segment)).join("/")}`;
 }
 
-export function go(address: string): void {
+export function navigate(address: string): void {
   location.hash = address.replace(/^#/, "");
 }
 
-/** Change what stands behind the question mark, without a new entry in the history. */
+/** Change the query of the current page, without a new entry in the history. */
 export function setQuery(changes: Record<string, string>): void {
-  const { segments, query } = here();
+  const { segments, query } = currentLocation();
   for (const [name, value] of Object.entries(changes)) {
     if (value) query.set(name, value);
     else query.delete(name);
@@ -33,14 +33,14 @@ export function setQuery(changes: Record<string, string>): void {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-export function usePlace(): Place {
-  const [place, setPlace] = useState(here);
+export function useLocation(): PageLocation {
+  const [location, setLocation] = useState(currentLocation);
   useEffect(() => {
-    const update = () => setPlace(here());
+    const update = () => setLocation(currentLocation());
     addEventListener("hashchange", update);
     return () => removeEventListener("hashchange", update);
   }, []);
-  return place;
+  return location;
 }
 
 function decode(segment: string): string {

@@ -1,7 +1,7 @@
-/** Who is signed in. The browser keeps a cookie that scripts cannot read; the password is kept nowhere. */
+/** The signed-in user. The session is a cookie that scripts cannot read; the password is not stored. */
 
 import { useEffect, useState } from "preact/hooks";
-import { get, path, post, remove, whenSignedOut } from "./api";
+import { get, path, post, remove, WHOAMI, whenSignedOut } from "./api";
 
 export interface User {
   name: string;
@@ -11,7 +11,7 @@ export interface User {
 const SESSION = path("warren", "session");
 
 export interface Session {
-  /** undefined: not known yet; null: nobody. */
+  /** undefined: not known yet; null: nobody is signed in. */
   user: User | null | undefined;
   signIn: (username: string, password: string) => Promise<void>;
   signOut: () => Promise<void>;
@@ -19,7 +19,7 @@ export interface Session {
 
 export function useSession(): Session {
   const [user, setUser] = useState<User | null>();
-  const load = () => get<User>(path("whoami")).then(setUser, () => setUser(null));
+  const load = () => get<User>(WHOAMI).then(setUser, () => setUser(null));
   useEffect(() => {
     whenSignedOut(() => setUser(null));
     void load();

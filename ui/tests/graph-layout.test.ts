@@ -1,39 +1,39 @@
 import { expect, test } from "vitest";
-import { HEIGHT, layout, WIDTH } from "../src/components/graph-layout";
-import type { Line, Thing } from "../src/model";
+import { HEIGHT, layoutGraph, WIDTH } from "../src/components/graph-layout";
+import type { TopologyEdge, TopologyNode } from "../src/model";
 
-const node = (id: string, column: number): Thing => ({ id, kind: "queue", name: id, column });
-const edge = (from: string, to: string): Line => ({ from, to, kind: "binding", keys: [], count: 1 });
-const orderOf = (drawn: ReturnType<typeof layout>, column: number): string[] =>
-  drawn.boxes
-    .filter(({ thing }) => thing.column === column)
+const node = (id: string, column: number): TopologyNode => ({ id, kind: "queue", name: id, column });
+const edge = (from: string, to: string): TopologyEdge => ({ from, to, kind: "binding", keys: [], count: 1 });
+const orderOf = (graph: ReturnType<typeof layoutGraph>, column: number): string[] =>
+  graph.boxes
+    .filter(({ node }) => node.column === column)
     .sort((one, other) => one.y - other.y)
-    .map(({ thing }) => thing.id);
+    .map(({ node }) => node.id);
 
-test("an empty graph has a size that can be drawn", () => {
-  const drawn = layout([], []);
-  expect(drawn.boxes).toEqual([]);
-  expect(drawn.height).toBeGreaterThan(0);
+test("an empty graph has a size that can be graph", () => {
+  const graph = layoutGraph([], []);
+  expect(graph.boxes).toEqual([]);
+  expect(graph.height).toBeGreaterThan(0);
 });
 
 test("nodes of one column stand below each other without touching", () => {
-  const { boxes } = layout([node("a", 0), node("b", 0), node("c", 0)], []);
+  const { boxes } = layoutGraph([node("a", 0), node("b", 0), node("c", 0)], []);
   const tops = boxes.map(({ y }) => y).sort((one, other) => one - other);
   expect(new Set(boxes.map(({ x }) => x)).size).toBe(1);
   for (const [index, y] of tops.slice(1).entries()) expect(y - (tops[index] ?? 0)).toBeGreaterThan(HEIGHT);
 });
 
 test("columns stand from left to right by their numbers, and leave none out", () => {
-  const { boxes } = layout([node("right", 7), node("left", -3), node("middle", 0)], []);
+  const { boxes } = layoutGraph([node("right", 7), node("left", -3), node("middle", 0)], []);
   const byX = [...boxes].sort((one, other) => one.x - other.x);
-  expect(byX.map(({ thing }) => thing.id)).toEqual(["left", "middle", "right"]);
+  expect(byX.map(({ node }) => node.id)).toEqual(["left", "middle", "right"]);
   const [left, middle, right] = byX.map(({ x }) => x);
   expect((right ?? 0) - (middle ?? 0)).toBe((middle ?? 0) - (left ?? 0));
 });
 
 test("every node is inside of the drawing", () => {
   const nodes = [0, 1, 2].flatMap((column) => [...Array(column * 3 + 1).keys()].map((row) => node(`${column} ${row}`, column)));
-  const { boxes, width, height } = layout(nodes, []);
+  const { boxes, width, height } = layoutGraph(nodes, []);
   for (const { x, y } of boxes) {
     expect(x).toBeGreaterThanOrEqual(0);
     expect(y).toBeGreaterThanOrEqual(0);
@@ -44,18 +44,18 @@ test("every node is inside of the drawing", () => {
 
 test("nodes are ordered beside their neighbours, so that edges do not cross", () => {
   const nodes = [node("a", 0), node("b", 0), node("to b", 1), node("to a", 1)];
-  const drawn = layout(nodes, [edge("a", "to a"), edge("b", "to b")]);
-  expect(orderOf(drawn, 0).map((id) => `to ${id}`)).toEqual(orderOf(drawn, 1));
+  const graph = layoutGraph(nodes, [edge("a", "to a"), edge("b", "to b")]);
+  expect(orderOf(graph, 0).map((id) => `to ${id}`)).toEqual(orderOf(graph, 1));
 });
 
 test("an edge to a node that is not shown is left out", () => {
-  const { paths } = layout([node("a", 0)], [edge("a", "elsewhere")]);
+  const { paths } = layoutGraph([node("a", 0)], [edge("a", "elsewhere")]);
   expect(paths).toEqual([]);
 });
 
 test("an edge forward ends at the left of its node, and an edge back goes around", () => {
   const nodes = [node("a", 0), node("b", 1)];
-  const { boxes, paths } = layout(nodes, [edge("a", "b"), edge("b", "a")]);
+  const { boxes, paths } = layoutGraph(nodes, [edge("a", "b"), edge("b", "a")]);
   const [a, b] = boxes;
   expect(paths[0]?.d.endsWith(`${b?.x} ${(b?.y ?? 0) + HEIGHT / 2}`)).toBe(true);
   expect(paths[1]?.d.endsWith(`${(a?.x ?? 0) + WIDTH} ${(a?.y ?? 0) + HEIGHT / 2}`)).toBe(true);

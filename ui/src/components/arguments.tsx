@@ -1,6 +1,6 @@
-/** Arguments: shown as they are, and written as lines of name = value. */
+/** Argument tables: shown as a list, and parsed from lines of name = value. */
 
-import { shown } from "../format";
+import { asText } from "../format";
 
 export type Table = Record<string, unknown>;
 
@@ -11,19 +11,19 @@ export function Arguments({ table }: { table: Table | undefined }) {
     <ul class="arguments">
       {entries.map(([name, value]) => (
         <li key={name}>
-          <span class="quiet">{name}</span> {shown(value)}
+          <span class="quiet">{name}</span> {asText(value)}
         </li>
       ))}
     </ul>
   );
 }
 
-/** The arguments that `text` says: one a line, `name = value`; a value that is JSON is that, any other is text. */
+/** Parses one `name = value` per line; a value that is not JSON is text. */
 export function parseArguments(text: string): Table {
   const table: Table = {};
   for (const line of text.split("\n").filter((line) => line.trim())) {
     const at = line.indexOf("=");
-    if (at < 1) throw new Error(`“${line.trim()}” is not written as name = value`);
+    if (at < 1) throw new Error(`“${line.trim()}” is not an argument: write name = value`);
     const value = line.slice(at + 1).trim();
     try {
       table[line.slice(0, at).trim()] = JSON.parse(value) as unknown;
@@ -34,4 +34,4 @@ export function parseArguments(text: string): Table {
   return table;
 }
 
-export const ARGUMENTS_NOTE = "one a line: name = value; numbers, true, false and lists as in JSON";
+export const ARGUMENTS_NOTE = "one per line: name = value; values that are JSON are sent as JSON, others as text";

@@ -9,13 +9,13 @@ export interface Samples {
   rate?: number;
 }
 
-export interface Line {
+export interface Series {
   label: string;
   details: Samples | undefined;
 }
 
 interface ChartProps {
-  lines: Line[];
+  lines: Series[];
   /** What a sample becomes: "rate" is messages a second between two of them, "level" the sample itself. */
   kind: "rate" | "level";
   format?: (value: number) => string;
@@ -72,7 +72,7 @@ export function Chart({ lines, kind, format = short }: ChartProps) {
     if (labels) plot.current?.setData(toData(shown, kind));
   });
 
-  if (!labels) return <p class="quiet chart-empty">Nothing has happened yet.</p>;
+  if (!labels) return <p class="quiet chart-empty">No data yet.</p>;
   return (
     <>
       <div class="chart" ref={place} role="img" aria-label={describe(shown, kind, format)} />
@@ -95,7 +95,7 @@ function colorOf(element: HTMLElement, name: string): string {
   return color;
 }
 
-function toData(lines: Line[], kind: ChartProps["kind"]): uPlot.AlignedData {
+function toData(lines: Series[], kind: ChartProps["kind"]): uPlot.AlignedData {
   const first = inOrder(lines[0]?.details);
   const from = kind === "rate" ? 1 : 0;
   const times = first.slice(from).map(({ timestamp }) => timestamp / 1000);
@@ -125,11 +125,11 @@ function clock(seconds: number): string {
   });
 }
 
-function latest({ details }: Line, kind: ChartProps["kind"], format: (value: number) => string): string {
+function latest({ details }: Series, kind: ChartProps["kind"], format: (value: number) => string): string {
   return kind === "rate" ? `${format(details?.rate ?? 0)}/s` : format(inOrder(details).at(-1)?.sample ?? 0);
 }
 
-/** What the picture shows, for those who do not see it. */
-function describe(lines: Line[], kind: ChartProps["kind"], format: (value: number) => string): string {
+/** The latest values in words, for screen readers. */
+function describe(lines: Series[], kind: ChartProps["kind"], format: (value: number) => string): string {
   return lines.map((line) => `${line.label}: ${latest(line, kind, format)}`).join(", ");
 }

@@ -1,4 +1,4 @@
-/** Who takes messages from a queue, or through a channel. */
+/** The consumers of a queue or a channel. */
 
 import type { Consumer } from "../model";
 import { link } from "../router";
@@ -12,9 +12,9 @@ export function ConsumerTable({ consumers }: { consumers: Consumer[] }) {
       label="Consumers"
       items={consumers}
       itemKey={({ consumer_tag: tag, channel_details: channel }) => `${channel?.name ?? ""} ${tag}`}
-      empty="Nobody consumes."
+      empty="There are no consumers."
       columns={[
-        { label: "Tag", show: ({ consumer_tag: tag }) => tag },
+        { label: "Consumer tag", show: ({ consumer_tag: tag }) => tag },
         {
           label: "Queue",
           show: ({ queue }) => queue && <a href={link("queues", queue.vhost, queue.name)}>{queue.name}</a>,
@@ -24,14 +24,14 @@ export function ConsumerTable({ consumers }: { consumers: Consumer[] }) {
           show: ({ channel_details: channel }) => channel && <a href={link("channels", channel.name)}>{channel.name}</a>,
         },
         {
-          label: "State",
+          label: "Activity status",
           show: ({ active, activity_status: status }) => (
             <Badge tone={active === false ? "plain" : "good"}>{status?.replaceAll("_", " ") ?? "up"}</Badge>
           ),
         },
-        { label: "Acknowledges", show: ({ ack_required: isRequired }) => (isRequired ? "yes" : "automatic") },
+        { label: "Ack required", show: ({ ack_required: isRequired }) => (isRequired ? "yes" : "no") },
         { label: "Exclusive", show: ({ exclusive }) => (exclusive ? "yes" : "no") },
-        { label: "Prefetch", isNumber: true, show: ({ prefetch_count: prefetch }) => prefetch || "no limit" },
+        { label: "Prefetch", isNumber: true, show: ({ prefetch_count: prefetch }) => prefetch || "unlimited" },
         { label: "Arguments", show: ({ arguments: table }) => <Arguments table={table} /> },
       ]}
     />

@@ -1,4 +1,4 @@
-/** Something to fill in, or to confirm, before the page goes on. */
+/** Dialogs, and buttons that open one. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
@@ -27,7 +27,7 @@ export function Dialog({ title, close, children }: DialogProps) {
   );
 }
 
-interface OpeningProps {
+interface DialogButtonProps {
   label: string;
   title?: string;
   kind?: "plain" | "main" | "danger";
@@ -35,7 +35,7 @@ interface OpeningProps {
 }
 
 /** A button that opens a dialog. */
-export function Opening({ label, title, kind, children }: OpeningProps) {
+export function DialogButton({ label, title, kind, children }: DialogButtonProps) {
   const [isOpen, setOpen] = useState(false);
   const close = () => setOpen(false);
   return (
@@ -52,18 +52,18 @@ export function Opening({ label, title, kind, children }: OpeningProps) {
   );
 }
 
-interface ConfirmProps {
+interface ConfirmButtonProps {
   label: string;
-  /** What it is about, by name. */
+  /** The object of the action, by name. */
   object: string;
   question: string;
   action: () => Promise<unknown>;
 }
 
-/** A button for what cannot be undone: it says what will be lost, and asks. */
-export function Confirm({ label, object, question, action }: ConfirmProps) {
+/** A button for an action that cannot be undone, which asks for confirmation. */
+export function ConfirmButton({ label, object, question, action }: ConfirmButtonProps) {
   return (
-    <Opening label={label} title={`${label} ${object}?`} kind="danger">
+    <DialogButton label={label} title={`${label} ${object}?`} kind="danger">
       {(close) => (
         <>
           <p>{question}</p>
@@ -75,6 +75,6 @@ export function Confirm({ label, object, question, action }: ConfirmProps) {
           </div>
         </>
       )}
-    </Opening>
+    </DialogButton>
   );
 }

@@ -1,15 +1,20 @@
 /** A form field that chooses a JSON file, and reading that file. */
 
+import { formatBytes } from "../format";
+
 const SIZE_MAX = 10_000_000;
 
 /** The JSON value in the chosen `file`; throws an error that says why it cannot be read. */
 export async function readJson(file: File | undefined): Promise<unknown> {
-  if (!file) throw new Error("choose a file");
-  if (file.size > SIZE_MAX) throw new Error("the file is larger than 10 MB");
+  if (!file) throw new Error("Choose a file first.");
+  if (file.size > SIZE_MAX)
+    throw new Error(
+      `${file.name} has ${formatBytes(file.size)}. Files of up to ${formatBytes(SIZE_MAX)} can be imported here; use the HTTP API for larger ones.`,
+    );
   try {
     return JSON.parse(await file.text()) as unknown;
   } catch (error) {
-    throw new Error(`${file.name} is no JSON: ${error instanceof Error ? error.message : ""}`);
+    throw new Error(`${file.name} is not valid JSON: ${error instanceof Error ? error.message : error}`);
   }
 }
 

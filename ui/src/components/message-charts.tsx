@@ -1,4 +1,4 @@
-/** What waits, and what moves: of the broker, or of one queue. */
+/** The queue lengths and message rates of the broker, or of one queue. */
 
 import type { Stats } from "../model";
 import { Chart, type Samples } from "./chart";
@@ -6,10 +6,10 @@ import { Card } from "./ui";
 
 const LABELS = {
   publish: "Publish",
-  confirm: "Confirm",
-  deliver: "Deliver (acks)",
-  deliver_no_ack: "Deliver (automatic)",
-  ack: "Acknowledge",
+  confirm: "Publisher confirm",
+  deliver: "Deliver (manual ack)",
+  deliver_no_ack: "Deliver (auto ack)",
+  ack: "Consumer ack",
   redeliver: "Redeliver",
   get: "Get",
 };
@@ -17,14 +17,14 @@ const LABELS = {
 interface MessageChartsProps {
   lengths: { messages_ready_details?: Samples; messages_unacknowledged_details?: Samples } | undefined;
   stats: Stats | undefined;
-  /** The kinds of messages that are drawn. */
+  /** The rates that are drawn. */
   kinds: (keyof typeof LABELS)[];
 }
 
 export function MessageCharts({ lengths, stats, kinds }: MessageChartsProps) {
   return (
     <div class="columns">
-      <Card title="Messages waiting">
+      <Card title="Queued messages">
         <Chart
           kind="level"
           lines={[
@@ -33,7 +33,7 @@ export function MessageCharts({ lengths, stats, kinds }: MessageChartsProps) {
           ]}
         />
       </Card>
-      <Card title="Messages a second">
+      <Card title="Message rates">
         <Chart kind="rate" lines={kinds.map((kind) => ({ label: LABELS[kind], details: stats?.[`${kind}_details`] }))} />
       </Card>
     </div>

@@ -1,4 +1,4 @@
-/** One message: what is known of it, and its payload. */
+/** One message: its details and its payload. */
 
 import type { ComponentChildren } from "preact";
 import { Facts } from "./ui";
@@ -18,13 +18,13 @@ export const MessageCard = ({ facts, payload, isText }: MessageCardProps) => (
   </article>
 );
 
-/** JSON is put on several lines, anything else stands as it came. */
+/** JSON is indented, other text is shown unchanged. */
 function readable(payload: string): string {
   if (/^\s*[[{]/.test(payload)) {
     try {
       return JSON.stringify(JSON.parse(payload), null, 2);
     } catch {
-      // It only looked like JSON, or was cut.
+      // Not JSON, or truncated.
     }
   }
   return payload;

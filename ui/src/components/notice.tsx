@@ -1,4 +1,4 @@
-/** Short messages at the edge of the page: what was done, or why it was not. */
+/** Short notices at the edge of the page: what was done, or why it failed. */
 
 import { useEffect, useState } from "preact/hooks";
 

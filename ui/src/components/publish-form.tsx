@@ -1,19 +1,19 @@
-/** Publishing one message by hand, and what became of it. */
+/** Publishes one message, and shows its outcome. */
 
 import { useState } from "preact/hooks";
 import { ApiError } from "../api";
-import type { Published } from "../model";
+import type { PublishResult } from "../model";
 import { ARGUMENTS_NOTE, parseArguments } from "./arguments";
-import { Field, Form, type Values } from "./ui";
+import { Field, Form, type FormValues } from "./ui";
 
 interface PublishFormProps {
-  publish: (message: unknown) => Promise<Published>;
+  publish: (message: unknown) => Promise<PublishResult>;
   routingKey?: string;
 }
 
 export function PublishForm({ publish, routingKey }: PublishFormProps) {
-  const [outcome, setOutcome] = useState<Published | "waiting">();
-  const send = async (values: Values) => {
+  const [outcome, setOutcome] = useState<PublishResult | "waiting">();
+  const send = async (values: FormValues) => {
     setOutcome(undefined);
     const headers = parseArguments(values.headers ?? "");
     const message = {
@@ -32,7 +32,7 @@ export function PublishForm({ publish, routingKey }: PublishFormProps) {
     } catch (failure) {
       setOutcome(undefined);
       throw failure instanceof ApiError && failure.status === 0
-        ? new Error("The broker did not answer: the message may have been published, or not.")
+        ? new Error("The broker did not respond. The message may or may not have been published.")
         : failure;
     }
   };
@@ -43,15 +43,15 @@ export function PublishForm({ publish, routingKey }: PublishFormProps) {
           {routingKey === undefined && <Field name="routing_key" label="Routing key" />}
           <Field
             name="delivery_mode"
-            label="Kept"
+            label="Delivery mode"
             choices={[
-              ["2", "persistent"],
-              ["1", "transient"],
+              ["2", "2 - persistent"],
+              ["1", "1 - transient"],
             ]}
           />
           <Field
             name="encoding"
-            label="Payload is"
+            label="Payload encoding"
             choices={[
               ["string", "text"],
               ["base64", "base64"],
@@ -75,24 +75,24 @@ export function PublishForm({ publish, routingKey }: PublishFormProps) {
   );
 }
 
-/** What is known of the message that was sent last; what is refused stands in the form. */
-function Outcome({ outcome }: { outcome: Published | "waiting" | undefined }) {
+/** The outcome of the message that was published last; errors are shown by the form. */
+function Outcome({ outcome }: { outcome: PublishResult | "waiting" | undefined }) {
   if (outcome === "waiting") {
     return (
       <p class="outcome quiet" role="status">
-        Waiting for the broker to confirm it …
+        Waiting for the broker to confirm the message …
       </p>
     );
   }
   return (
     <p class={`outcome ${outcome?.routed ? "done" : outcome ? "failure" : ""}`} role="status">
-      {outcome && saidOf(outcome)}
+      {outcome && describeOutcome(outcome)}
     </p>
   );
 }
 
-function saidOf({ routed, alarms = [] }: Published): string {
-  if (!routed) return "Not kept: no queue is bound with this key, and nobody has the message.";
-  if (!alarms.length) return "Published. A queue has the message.";
-  return `Published, although there is an alarm (${alarms.join(", ")}). A queue has the message; what clients publish waits until the alarm ends.`;
+function describeOutcome({ routed, alarms = [] }: PublishResult): string {
+  if (!routed) return "Not routed: no queue is bound with this routing key, so the message was discarded.";
+  if (!alarms.length) return "Published and routed to at least one queue.";
+  return `Published and routed to at least one queue, despite the resource alarm (${alarms.join(", ")}). Clients that publish are blocked until the alarm clears.`;
 }

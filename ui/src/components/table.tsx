@@ -1,12 +1,12 @@
-/** Lists: of what the broker pages and sorts, and of what is at hand. */
+/** Tables: of items at hand, of a followed list, and of a list that the broker pages and sorts. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Query, withQuery } from "../api";
 import { count } from "../format";
 import { type Live, useLive } from "../live";
-import { here, setQuery, usePlace } from "../router";
-import { Failure, Loading } from "./ui";
+import { currentLocation, setQuery, useLocation } from "../router";
+import { ErrorMessage, Loading } from "./ui";
 
 export interface Column<T> {
   label: string;
@@ -25,7 +25,14 @@ interface TableProps<T> {
   empty?: string;
 }
 
-export function Table<T>({ label, columns, items, itemKey, sorting, empty = "There are none." }: TableProps<T>) {
+export function Table<T>({
+  label,
+  columns,
+  items,
+  itemKey,
+  sorting,
+  empty = `There are no ${label.toLowerCase()}.`,
+}: TableProps<T>) {
   if (!items.length) return <p class="quiet">{empty}</p>;
   return (
     <div class="table" tabIndex={0} role="group" aria-label={label}>
@@ -53,14 +60,14 @@ export function Table<T>({ label, columns, items, itemKey, sorting, empty = "The
   );
 }
 
-/** A list that is followed: nothing is said of what is in it before the broker has. */
+/** A followed list; it shows that it is loading until the broker has answered. */
 export function LiveTable<T>({
   live: { data, error },
   ...rest
 }: Omit<TableProps<T>, "items"> & { live: Pick<Live<T[]>, "data" | "error"> }) {
   return (
     <>
-      <Failure error={error} />
+      <ErrorMessage error={error} />
       {data ? <Table items={data} {...rest} /> : !error && <Loading />}
     </>
   );
@@ -95,7 +102,7 @@ interface PageOf<T> {
   total_count: number;
 }
 
-interface ListingProps<T> {
+interface PagedTableProps<T> {
   label: string;
   url: string;
   columns: Column<T>[];
@@ -108,9 +115,9 @@ interface ListingProps<T> {
 const PAGE_SIZE = 50;
 const TYPING_MS = 250;
 
-/** A page of a list that may be long: the broker filters, sorts and cuts it. */
-export function Listing<T>({ label, url, columns, itemKey, query = {}, empty, pageSize = PAGE_SIZE }: ListingProps<T>) {
-  const place = usePlace().query;
+/** One page of a list that the broker filters, sorts and pages. */
+export function PagedTable<T>({ label, url, columns, itemKey, query = {}, empty, pageSize = PAGE_SIZE }: PagedTableProps<T>) {
+  const place = useLocation().query;
   const by = place.get("sort") ?? "";
   const isReverse = place.get("reverse") === "1";
   const live = useLive<PageOf<T>>(
@@ -124,7 +131,7 @@ export function Listing<T>({ label, url, columns, itemKey, query = {}, empty, pa
       sort_reverse: by ? isReverse : undefined,
     }),
   );
-  // What the broker refuses, as a pattern that is none, leaves what was there before.
+  // A refused request, such as one with an invalid pattern, keeps the previous page.
   const shown = useRef<PageOf<T>>(undefined);
   if (live.data) shown.current = live.data;
   const data = live.data ?? (live.error && shown.current);
@@ -132,7 +139,7 @@ export function Listing<T>({ label, url, columns, itemKey, query = {}, empty, pa
   return (
     <>
       <Filter label={label} found={data?.filtered_count} total={data?.total_count} />
-      <Failure error={live.error} />
+      <ErrorMessage error={live.error} />
       {data ? (
         <Table
           label={label}
@@ -140,7 +147,7 @@ export function Listing<T>({ label, url, columns, itemKey, query = {}, empty, pa
           items={data.items}
           itemKey={itemKey}
           sorting={{ by, isReverse, choose }}
-          empty={place.get("name") ? "None has such a name." : (empty ?? "There are none.")}
+          empty={place.get("name") ? "No name matches the filter." : empty}
         />
       ) : (
         !live.error && <Loading />
@@ -151,14 +158,14 @@ export function Listing<T>({ label, url, columns, itemKey, query = {}, empty, pa
 }
 
 function Filter({ label, found, total }: { label: string; found: number | undefined; total: number | undefined }) {
-  const place = usePlace().query;
+  const place = useLocation().query;
   const name = place.get("name") ?? "";
   const [text, setText] = useState(name);
-  // The menu leads to the list without its filter.
+  // A link of the menu opens the list without its filter.
   useEffect(() => setText(name), [name]);
   useEffect(() => {
     const timer = setTimeout(() => {
-      if (text !== (here().query.get("name") ?? "")) setQuery({ name: text, page: "" });
+      if (text !== (currentLocation().query.get("name") ?? "")) setQuery({ name: text, page: "" });
     }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [text]);
@@ -177,7 +184,7 @@ function Filter({ label, found, total }: { label: string; found: number | undefi
           checked={place.get("regex") === "1"}
           onChange={(event) => setQuery({ regex: event.currentTarget.checked ? "1" : "", page: "" })}
         />{" "}
-        regular expression
+        Regular expression
       </label>
       <span class="quiet" role="status">
         {total === undefined ? "" : found === total ? count(total) : `${count(found)} of ${count(total)}`}

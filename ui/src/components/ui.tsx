@@ -1,4 +1,4 @@
-/** The small parts that every page is made of. */
+/** The components that every page is made of. */
 
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
@@ -34,7 +34,7 @@ export function Card({ title, aside, children }: Children & { title?: string; as
   );
 }
 
-/** One number that matters, with what it is. */
+/** One number with its label. */
 export function Figure({ label, value, note }: { label: string; value: ComponentChildren; note?: ComponentChildren }) {
   return (
     <div class="figure">
@@ -49,7 +49,7 @@ export function Figure({ label, value, note }: { label: string; value: Component
 
 export const Figures = ({ children }: Children) => <dl class="figures">{children}</dl>;
 
-/** Facts about one thing, one a line; those that are undefined are left out. */
+/** Details of one object; undefined ones are left out. */
 export function Facts({ facts }: { facts: [string, ComponentChildren][] }) {
   return (
     <dl class="facts">
@@ -81,7 +81,7 @@ export function State({ state }: { state: string | undefined }) {
   return <Badge tone={GOOD.has(state) ? "good" : BAD.has(state) ? "bad" : "warn"}>{state}</Badge>;
 }
 
-export function Failure({ error }: { error: ApiError | undefined }) {
+export function ErrorMessage({ error }: { error: ApiError | undefined }) {
   return error ? (
     <p class="failure" role="alert">
       {error.message}
@@ -130,7 +130,7 @@ interface FieldProps {
   value?: string | number;
   required?: boolean;
   type?: string;
-  /** Of a number: whole ones unless it is "any". */
+  /** Of a number: "any" allows fractions. */
   step?: string;
   placeholder?: string;
   choices?: (string | [string, string])[];
@@ -172,7 +172,7 @@ export function Field({ name, label, note, choices, rows, value, ...rest }: Fiel
   );
 }
 
-export function Check({ name, label, checked }: { name: string; label: string; checked?: boolean }) {
+export function Checkbox({ name, label, checked }: { name: string; label: string; checked?: boolean }) {
   return (
     <label class="check">
       <input type="checkbox" name={name} defaultChecked={checked ?? false} /> {label}
@@ -180,16 +180,20 @@ export function Check({ name, label, checked }: { name: string; label: string; c
   );
 }
 
-export type Values = Record<string, string>;
+export type FormValues = Record<string, string>;
 
-/** A form that tells what was written; what the broker refuses stands below it. */
-export function Form({ action, submit, children }: Children & { action: (values: Values) => Promise<unknown>; submit: string }) {
+/** A form that passes its values to `action`, and shows below itself why that failed. */
+export function Form({
+  action,
+  submit,
+  children,
+}: Children & { action: (values: FormValues) => Promise<unknown>; submit: string }) {
   const [error, setError] = useState("");
   const [isBusy, setBusy] = useState(false);
   const onSubmit = async (event: Event) => {
     event.preventDefault();
     const form = event.target as HTMLFormElement;
-    const values: Values = {};
+    const values: FormValues = {};
     for (const [name, value] of new FormData(form)) values[name] = String(value);
     setError("");
     setBusy(true);

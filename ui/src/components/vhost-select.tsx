@@ -1,8 +1,8 @@
-/** Which virtual host a list is about: all, or one. */
+/** Choosing a virtual host: for a list, and in a form. */
 
 import { path } from "../api";
 import { useLive } from "../live";
-import { setQuery, usePlace } from "../router";
+import { setQuery, useLocation } from "../router";
 import { Field } from "./ui";
 
 export function useVhosts(): string[] {
@@ -16,11 +16,11 @@ export const vhostOptions = (names: string[]): [string, string][] => [
   ...names.map((name): [string, string] => [name, name]),
 ];
 
-/** The virtual host that the address of the page names, if any. */
-export const useChosenVhost = (): string => usePlace().query.get("vhost") ?? "";
+/** The virtual host in the address of the page, or the empty string for all. */
+export const useSelectedVhost = (): string => useLocation().query.get("vhost") ?? "";
 
-export function VhostChoice() {
-  const chosen = useChosenVhost();
+export function VhostSelect() {
+  const chosen = useSelectedVhost();
   const names = useVhosts();
   if (names.length < 2) return null;
   return (
@@ -39,10 +39,10 @@ export function VhostChoice() {
   );
 }
 
-/** The field of a form in which something is made in a virtual host. */
+/** A form field for the virtual host of a new object. */
 export function VhostField() {
-  const chosen = useChosenVhost();
+  const chosen = useSelectedVhost();
   const names = useVhosts();
-  // It appears when the names are there, so that the first one is chosen and not an empty one.
+  // Shown once the names are known, so that the first one is preselected.
   return names.length ? <Field name="vhost" label="Virtual host" choices={names} value={chosen || names[0]} /> : null;
 }

@@ -1,17 +1,17 @@
-/** Bindings of an exchange or a queue, seen from either end. */
+/** Bindings of an exchange or a queue: the table and the form. */
 
 import { path, post, remove } from "../api";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
-import { Confirm } from "../components/dialog";
+import { ConfirmButton } from "../components/dialog";
 import { LiveTable } from "../components/table";
-import { Field, Form, type Values } from "../components/ui";
+import { Field, Form, type FormValues } from "../components/ui";
 import type { Live } from "../live";
 import type { Binding } from "../model";
 import { link } from "../router";
 
 interface BindingTableProps {
   live: Live<Binding[]>;
-  /** Which end to show: the other is the page that one is on. */
+  /** The end to show; the other one is the object of the page. */
   end: "source" | "destination";
 }
 
@@ -32,10 +32,10 @@ export function BindingTable({ live, end }: BindingTableProps) {
           label: "Actions",
           show: (it) =>
             it.source && (
-              <Confirm
+              <ConfirmButton
                 label="Unbind"
                 object={`“${it.destination}” from “${it.source}”`}
-                question={`Nothing more goes from “${it.source}” to “${it.destination}” by this binding.`}
+                question={`Messages are no longer routed from “${it.source}” to “${it.destination}” by this binding.`}
                 action={() => remove(addressOf(it)).then(live.refresh)}
               />
             ),
@@ -67,7 +67,7 @@ function addressOf(it: Binding): string {
 type BindFormProps = { vhost: string; close: () => void } & ({ source: string } | { queue: string });
 
 export function BindForm(props: BindFormProps) {
-  const bind = async (values: Values) => {
+  const bind = async (values: FormValues) => {
     const [source, kind, destination] =
       "source" in props ? [props.source, values.kind ?? "q", values.other ?? ""] : [values.other ?? "", "q", props.queue];
     await post(path("bindings", props.vhost, "e", source, kind, destination), {
@@ -82,16 +82,16 @@ export function BindForm(props: BindFormProps) {
         <>
           <Field
             name="kind"
-            label="To"
+            label="Destination type"
             choices={[
-              ["q", "a queue"],
-              ["e", "an exchange"],
+              ["q", "queue"],
+              ["e", "exchange"],
             ]}
           />
-          <Field name="other" label="Called" required />
+          <Field name="other" label="Destination" required />
         </>
       ) : (
-        <Field name="other" label="From the exchange" required />
+        <Field name="other" label="Source exchange" required />
       )}
       <Field name="routing_key" label="Routing key" />
       <Field name="arguments" label="Arguments" rows={2} note={ARGUMENTS_NOTE} />

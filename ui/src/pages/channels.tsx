@@ -1,15 +1,15 @@
-/** Channels: how much each publishes, takes, and has not acknowledged. */
+/** Channels: their mode, consumers, unacknowledged messages and rates. */
 
 import { path, withQuery } from "../api";
 import { Chart } from "../components/chart";
 import { ConsumerTable } from "../components/consumer-table";
-import { type Column, Listing, LiveTable } from "../components/table";
-import { Badge, Card, Facts, Failure, Loading, Page, State } from "../components/ui";
+import { type Column, LiveTable, PagedTable } from "../components/table";
+import { Badge, Card, ErrorMessage, Facts, Loading, Page, State } from "../components/ui";
 import { count, rate } from "../format";
 import { type Live, useLive } from "../live";
 import { type Channel, rateOf } from "../model";
 import { link } from "../router";
-import { SpanChoice, samplesOver, useAge } from "./overview";
+import { samplingQuery, TimeRangeSelect, useTimeRange } from "./overview";
 
 const COLUMNS: Column<Channel>[] = [
   { label: "Channel", sort: "name", show: ({ name }) => <a href={link("channels", name)}>{name}</a> },
@@ -18,7 +18,7 @@ const COLUMNS: Column<Channel>[] = [
   { label: "State", sort: "state", show: ({ state }) => <State state={state} /> },
   { label: "Mode", show: (channel) => <Mode channel={channel} /> },
   { label: "Consumers", sort: "consumer_count", isNumber: true, show: (it) => count(it.consumer_count) },
-  { label: "Prefetch", sort: "prefetch_count", isNumber: true, show: (it) => it.prefetch_count || "no limit" },
+  { label: "Prefetch", sort: "prefetch_count", isNumber: true, show: (it) => it.prefetch_count || "unlimited" },
   { label: "Unacknowledged", sort: "messages_unacknowledged", isNumber: true, show: (it) => count(it.messages_unacknowledged) },
   { label: "Unconfirmed", sort: "messages_unconfirmed", isNumber: true, show: (it) => count(it.messages_unconfirmed) },
   {
@@ -28,13 +28,13 @@ const COLUMNS: Column<Channel>[] = [
     show: (it) => rate(rateOf(it.message_stats, "publish")),
   },
   {
-    label: "Deliver",
+    label: "Deliver / get",
     sort: "message_stats.deliver_get_details.rate",
     isNumber: true,
     show: (it) => rate(rateOf(it.message_stats, "deliver_get")),
   },
   {
-    label: "Acknowledge",
+    label: "Ack",
     sort: "message_stats.ack_details.rate",
     isNumber: true,
     show: (it) => rate(rateOf(it.message_stats, "ack")),
@@ -44,8 +44,8 @@ const COLUMNS: Column<Channel>[] = [
 function Mode({ channel }: { channel: Channel }) {
   return (
     <>
-      {channel.confirm && <Badge title="publishes are confirmed">confirm</Badge>}
-      {channel.transactional && <Badge title="publishes and acknowledges in transactions">transactions</Badge>}
+      {channel.confirm && <Badge title="publisher confirms">confirm</Badge>}
+      {channel.transactional && <Badge title="tx.select: publishes and acknowledgements are transactional">transactional</Badge>}
     </>
   );
 }
@@ -53,11 +53,11 @@ function Mode({ channel }: { channel: Channel }) {
 export function Channels() {
   return (
     <Page title="Channels">
-      <Listing<Channel>
+      <PagedTable<Channel>
         label="Channels"
         url={path("channels")}
         itemKey={({ name }) => name}
-        empty="Nobody has a channel."
+        empty="No channels are open."
         columns={COLUMNS}
       />
     </Page>
@@ -69,28 +69,28 @@ export const ChannelTable = ({ live }: { live: Live<Channel[]> }) => (
 );
 
 export function ChannelPage({ name }: { name: string }) {
-  const age = useAge();
-  const { data, error } = useLive<Channel>(withQuery(path("channels", name), samplesOver(age)));
+  const age = useTimeRange();
+  const { data, error } = useLive<Channel>(withQuery(path("channels", name), samplingQuery(age)));
   const stats = data?.message_stats;
   return (
-    <Page title={name} aside={<SpanChoice age={age} />}>
-      <Failure error={error} />
+    <Page title={name} aside={<TimeRangeSelect age={age} />}>
+      <ErrorMessage error={error} />
       {!data && !error && <Loading />}
       {data && (
         <>
           <div class="columns">
-            <Card title="Messages a second">
+            <Card title="Message rates">
               <Chart
                 kind="rate"
                 lines={[
                   { label: "Publish", details: stats?.publish_details },
                   { label: "Confirm", details: stats?.confirm_details },
-                  { label: "Deliver", details: stats?.deliver_get_details },
-                  { label: "Acknowledge", details: stats?.ack_details },
+                  { label: "Deliver / get", details: stats?.deliver_get_details },
+                  { label: "Ack", details: stats?.ack_details },
                 ]}
               />
             </Card>
-            <Card title="Facts">
+            <Card title="Details">
               <Facts
                 facts={[
                   ["State", <State state={data.state} />],
@@ -103,12 +103,12 @@ export function ChannelPage({ name }: { name: string }) {
                   ["User", data.user],
                   ["Virtual host", data.vhost],
                   ["Mode", <Mode channel={data} />],
-                  ["Prefetch of a consumer", data.prefetch_count || "no limit"],
-                  ["Prefetch of the channel", data.global_prefetch_count || "no limit"],
+                  ["Prefetch (per consumer)", data.prefetch_count || "unlimited"],
+                  ["Prefetch (global)", data.global_prefetch_count || "unlimited"],
                   ["Unacknowledged", count(data.messages_unacknowledged)],
                   ["Unconfirmed", count(data.messages_unconfirmed)],
-                  ["Published, not committed", count(data.messages_uncommitted)],
-                  ["Acknowledged, not committed", count(data.acks_uncommitted)],
+                  ["Uncommitted messages", count(data.messages_uncommitted)],
+                  ["Uncommitted acks", count(data.acks_uncommitted)],
                   ["Idle since", data.idle_since],
                 ]}
               />

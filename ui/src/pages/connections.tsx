@@ -1,17 +1,17 @@
-/** Who is connected. */
+/** Client connections. */
 
 import { path, remove, withQuery } from "../api";
 import { Arguments } from "../components/arguments";
 import { Chart } from "../components/chart";
-import { Confirm } from "../components/dialog";
-import { Listing, LiveTable } from "../components/table";
-import { Badge, Card, Facts, Failure, Loading, Page, State } from "../components/ui";
-import { count, octets, time } from "../format";
+import { ConfirmButton } from "../components/dialog";
+import { LiveTable, PagedTable } from "../components/table";
+import { Badge, Card, ErrorMessage, Facts, Loading, Page, State } from "../components/ui";
+import { count, formatBytes, time } from "../format";
 import { useLive } from "../live";
-import type { Channel, Connection, StreamConsumer, StreamPublication } from "../model";
-import { go, link } from "../router";
+import type { Channel, Connection, StreamProtocolPublisher, StreamSubscription } from "../model";
+import { link, navigate } from "../router";
 import { ChannelTable } from "./channels";
-import { SpanChoice, useAge } from "./overview";
+import { TimeRangeSelect, useTimeRange } from "./overview";
 
 const SHOWN =
   "name,user,vhost,state,ssl,protocol,channels,user_provided_name,peer_host,peer_port,recv_oct_details,send_oct_details";
@@ -19,12 +19,12 @@ const SHOWN =
 export function Connections() {
   return (
     <Page title="Connections">
-      <Listing<Connection>
+      <PagedTable<Connection>
         label="Connections"
         url={path("connections")}
         query={{ columns: SHOWN }}
         itemKey={({ name }) => name}
-        empty="Nobody is connected."
+        empty="There are no connections."
         columns={[
           {
             label: "Name",
@@ -49,46 +49,46 @@ export function Connections() {
   );
 }
 
-const flow = (value: number | undefined) => (value === undefined ? "–" : `${octets(value)}/s`);
+const flow = (value: number | undefined) => (value === undefined ? "–" : `${formatBytes(value)}/s`);
 
 const STREAM = "stream";
 
 export function ConnectionPage({ name }: { name: string }) {
-  const age = useAge();
+  const age = useTimeRange();
   const { data, error } = useLive<Connection>(withQuery(path("connections", name), { data_rates_age: age, data_rates_incr: 5 }));
   return (
     <Page
       title={name}
       aside={
         <>
-          <SpanChoice age={age} />
+          <TimeRangeSelect age={age} />
           {data && (
-            <Confirm
-              label="Close"
+            <ConfirmButton
+              label="Force close"
               object={`the connection “${name}”`}
-              question="The client is disconnected. What it has not acknowledged goes back to its queues."
-              action={() => remove(path("connections", name)).then(() => go(link("connections")))}
+              question="The client is disconnected. Its unacknowledged messages are requeued."
+              action={() => remove(path("connections", name)).then(() => navigate(link("connections")))}
             />
           )}
         </>
       }
     >
-      <Failure error={error} />
+      <ErrorMessage error={error} />
       {!data && !error && <Loading />}
       {data && (
         <>
           <div class="columns">
-            <Card title="Octets a second">
+            <Card title="Data rates">
               <Chart
                 kind="rate"
-                format={octets}
+                format={formatBytes}
                 lines={[
                   { label: "From client", details: data.recv_oct_details },
                   { label: "To client", details: data.send_oct_details },
                 ]}
               />
             </Card>
-            <Card title="Facts">
+            <Card title="Details">
               <Facts
                 facts={[
                   ["State", <State state={data.state} />],
@@ -98,19 +98,19 @@ export function ConnectionPage({ name }: { name: string }) {
                   ["TLS", data.ssl ? <Badge tone="good">yes</Badge> : "no"],
                   ["Client", `${data.peer_host}:${data.peer_port}`],
                   ["Broker", `${data.host}:${data.port}`],
-                  ["Since", time(data.connected_at)],
-                  ["Signed in by", data.auth_mechanism],
-                  ["Heartbeat", data.timeout ? `${data.timeout} s` : "none"],
-                  ["Largest frame", octets(data.frame_max)],
-                  ["Channels at most", data.channel_max ? count(data.channel_max) : undefined],
-                  ["Received", octets(data.recv_oct)],
-                  ["Sent", octets(data.send_oct)],
+                  ["Connected at", time(data.connected_at)],
+                  ["Authentication", data.auth_mechanism],
+                  ["Heartbeat", data.timeout ? `${data.timeout} s` : "disabled"],
+                  ["Frame max", formatBytes(data.frame_max)],
+                  ["Channel limit", data.channel_max ? count(data.channel_max) : undefined],
+                  ["Received", formatBytes(data.recv_oct)],
+                  ["Sent", formatBytes(data.send_oct)],
                 ]}
               />
             </Card>
           </div>
           {data.protocol === STREAM ? <StreamsOf connection={data} /> : <ChannelsOf name={name} />}
-          <Card title="What the client says of itself">
+          <Card title="Client properties">
             <Arguments table={data.client_properties} />
           </Card>
         </>
@@ -128,10 +128,10 @@ function ChannelsOf({ name }: { name: string }) {
   );
 }
 
-/** What a client of the stream protocol does, which has no channels. */
+/** The publishers and subscriptions of a connection of the stream protocol, which has no channels. */
 function StreamsOf({ connection: { vhost, name } }: { connection: Connection }) {
-  const publishers = useLive<StreamPublication[]>(path("stream", "connections", vhost, name, "publishers"));
-  const consumers = useLive<StreamConsumer[]>(path("stream", "connections", vhost, name, "consumers"));
+  const publishers = useLive<StreamProtocolPublisher[]>(path("stream", "connections", vhost, name, "publishers"));
+  const consumers = useLive<StreamSubscription[]>(path("stream", "connections", vhost, name, "consumers"));
   return (
     <>
       <Card title="Publishers">
@@ -139,14 +139,14 @@ function StreamsOf({ connection: { vhost, name } }: { connection: Connection }) 
           label="Publishers"
           live={publishers}
           itemKey={(it) => String(it.publisher_id)}
-          empty="It publishes to no stream."
+          empty="This connection has no publishers."
           columns={[
             { label: "Publisher", isNumber: true, show: (it) => it.publisher_id },
             { label: "Reference", show: ({ reference }) => reference },
             { label: "Stream", show: ({ queue }) => <a href={link("queues", queue.vhost, queue.name)}>{queue.name}</a> },
             { label: "Published", isNumber: true, show: ({ published }) => count(published) },
             { label: "Confirmed", isNumber: true, show: ({ confirmed }) => count(confirmed) },
-            { label: "Refused", isNumber: true, show: ({ errored }) => count(errored) },
+            { label: "Errored", isNumber: true, show: ({ errored }) => count(errored) },
           ]}
         />
       </Card>
@@ -155,14 +155,14 @@ function StreamsOf({ connection: { vhost, name } }: { connection: Connection }) 
           label="Subscriptions"
           live={consumers}
           itemKey={(it) => String(it.subscription_id)}
-          empty="It reads no stream."
+          empty="This connection has no subscriptions."
           columns={[
             { label: "Subscription", isNumber: true, show: (it) => it.subscription_id },
             { label: "Stream", show: ({ queue }) => <a href={link("queues", queue.vhost, queue.name)}>{queue.name}</a> },
-            { label: "Sent", isNumber: true, show: ({ consumed }) => count(consumed) },
+            { label: "Delivered", isNumber: true, show: ({ consumed }) => count(consumed) },
             { label: "Last offset", isNumber: true, show: ({ offset, consumed }) => count(consumed ? offset : undefined) },
-            { label: "Behind", isNumber: true, show: (it) => count(it.offset_lag) },
-            { label: "Credit", isNumber: true, show: ({ credits }) => count(credits) },
+            { label: "Lag", isNumber: true, show: (it) => count(it.offset_lag) },
+            { label: "Credits", isNumber: true, show: ({ credits }) => count(credits) },
             { label: "Properties", show: ({ properties }) => <Arguments table={properties} /> },
           ]}
         />

@@ -1,25 +1,25 @@
-/** Dead letters: where there are some, what they died of, and sending them back. */
+/** Dead-lettered messages by queue and cause, and redriving them. */
 
 import { useEffect, useState } from "preact/hooks";
 import { path, withQuery } from "../api";
-import { Progress } from "../components/job";
+import { JobProgress } from "../components/job";
 import { Table } from "../components/table";
-import { Badge, Button, Card, Failure, Loading, Page } from "../components/ui";
-import { useChosenVhost, VhostChoice } from "../components/vhost-select";
-import { count, octets, span, time } from "../format";
-import type { Cause, DeadGroup, DeadQueue, PeekedMessage } from "../model";
-import { useAnswer } from "../request";
-import { link, setQuery, usePlace } from "../router";
-import { Further, SearchState, useSearch } from "./message-search";
-import { MessageFacts } from "./peek";
+import { Badge, Button, Card, ErrorMessage, Loading, Page } from "../components/ui";
+import { useSelectedVhost, VhostSelect } from "../components/vhost-select";
+import { count, formatBytes, formatDuration, time } from "../format";
+import type { DeadLetterGroup, DeadLetterQueue, DeathCause, PeekedMessage } from "../model";
+import { useFetch } from "../request";
+import { link, setQuery, useLocation } from "../router";
+import { LoadMore, SearchState, useMessageSearch } from "./message-search";
+import { PeekedMessageCard } from "./peek";
 import { Redrive } from "./redrive";
 
-const queueLink = ({ vhost, name }: DeadQueue): string => link("dead-letters", vhost, name);
+const queueLink = ({ vhost, name }: DeadLetterQueue): string => link("dead-letters", vhost, name);
 
 export function DeadLetters() {
-  const vhost = useChosenVhost();
+  const vhost = useSelectedVhost();
   const url = vhost ? path("warren", "dead-letters", vhost) : path("warren", "dead-letters");
-  const { data, error, isAsking, again } = useAnswer<{ items: DeadQueue[]; filtered_count: number }>(
+  const { data, error, isPending, reload } = useFetch<{ items: DeadLetterQueue[]; filtered_count: number }>(
     withQuery(url, { page: 1, page_size: 100 }),
   );
   const holding = data?.items.filter((queue) => queue.dead_letters > 0 || queue.next !== null) ?? [];
@@ -28,16 +28,16 @@ export function DeadLetters() {
       title="Dead letters"
       aside={
         <>
-          <VhostChoice />
-          <Button onClick={again}>Look again</Button>
+          <VhostSelect />
+          <Button onClick={reload}>Refresh</Button>
         </>
       }
     >
       <p class="quiet">
-        Queues that a dead-letter exchange leads to, and what their messages died of first. Looking changes nothing.
+        Queues that receive dead-lettered messages, grouped by the first cause. Viewing them does not change the queues.
       </p>
-      <Failure error={error} />
-      {isAsking && <Loading label="Looking for dead letters …" />}
+      <ErrorMessage error={error} />
+      {isPending && <Loading label="Searching for dead letters …" />}
       {data && !holding.length && <Card>There are no dead letters.</Card>}
       {data && data.filtered_count > data.items.length && (
         <p class="quiet">
@@ -54,7 +54,7 @@ export function DeadLetters() {
             </a>
           }
         >
-          <Found queue={queue} />
+          <DeadLetterCounts queue={queue} />
           <Groups groups={queue.groups} address={queueLink(queue)} />
         </Card>
       ))}
@@ -62,40 +62,40 @@ export function DeadLetters() {
   );
 }
 
-function Found({ queue }: { queue: DeadQueue }) {
+function DeadLetterCounts({ queue }: { queue: DeadLetterQueue }) {
   return (
     <p class="quiet">
       {count(queue.dead_letters)} dead letters{queue.not_dead > 0 && `, ${count(queue.not_dead)} other messages`}, in virtual host{" "}
       {queue.vhost}
-      {queue.next !== null && `; the first ${count(queue.examined)} were looked at, and there are more`}
+      {queue.next !== null && `; only the first ${count(queue.examined)} messages were scanned`}
     </p>
   );
 }
 
-const addressOf = (address: string, { queue, reason, exchange }: Cause): string =>
+const addressOf = (address: string, { queue, reason, exchange }: DeathCause): string =>
   `${address}?${new URLSearchParams({ died: queue, reason, exchange })}`;
 
-function Groups({ groups, address }: { groups: DeadGroup[]; address: string }) {
+function Groups({ groups, address }: { groups: DeadLetterGroup[]; address: string }) {
   return (
     <Table
       label="Causes"
       items={groups}
       itemKey={({ queue, reason, exchange }) => JSON.stringify([queue, reason, exchange])}
-      empty="None of these is a dead letter."
+      empty="None of these messages is a dead letter."
       columns={[
-        { label: "Died in", show: (group) => <a href={addressOf(address, group)}>{group.queue}</a> },
-        { label: "Because", show: ({ reason }) => <Badge tone="warn">{reason}</Badge> },
+        { label: "Original queue", show: (group) => <a href={addressOf(address, group)}>{group.queue}</a> },
+        { label: "Reason", show: ({ reason }) => <Badge tone="warn">{reason}</Badge> },
         { label: "Messages", isNumber: true, show: (group) => count(group.count) },
-        { label: "Bodies", isNumber: true, show: ({ bytes }) => octets(bytes) },
-        { label: "Came by", show: ({ exchange }) => exchange || "(default)" },
-        { label: "When", show: (group) => <When group={group} /> },
+        { label: "Size", isNumber: true, show: ({ bytes }) => formatBytes(bytes) },
+        { label: "Original exchange", show: ({ exchange }) => exchange || "(default)" },
+        { label: "Dead-lettered at", show: (group) => <TimeRange group={group} /> },
         { label: "Routing keys", show: ({ routing_keys }) => <code>{routing_keys.join(", ")}</code> },
       ]}
     />
   );
 }
 
-function When({ group: { oldest, newest } }: { group: DeadGroup }) {
+function TimeRange({ group: { oldest, newest } }: { group: DeadLetterGroup }) {
   const [first, last] = [time(oldest), time(newest)];
   return (
     <>
@@ -105,25 +105,25 @@ function When({ group: { oldest, newest } }: { group: DeadGroup }) {
   );
 }
 
-function useCause(): Cause | undefined {
-  const { query } = usePlace();
+function useCause(): DeathCause | undefined {
+  const { query } = useLocation();
   const queue = query.get("died");
   if (queue === null) return undefined;
   return { queue, reason: query.get("reason") ?? "", exchange: query.get("exchange") ?? "" };
 }
 
 export function DeadQueuePage({ vhost, name }: { vhost: string; name: string }) {
-  const { data, error, isAsking, again } = useAnswer<DeadQueue>(path("warren", "queues", vhost, name, "dead-letters"));
+  const { data, error, isPending, reload } = useFetch<DeadLetterQueue>(path("warren", "queues", vhost, name, "dead-letters"));
   const [job, setJob] = useState<string>();
-  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
-  // Counts up when something has moved: what is shown is looked for anew.
+  const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
+  // Counts finished jobs: the messages are searched again after each.
   const [round, setRound] = useState(0);
   const cause = useCause();
-  useEffect(() => setChosen(new Set()), [cause?.queue, cause?.reason, cause?.exchange]);
+  useEffect(() => setSelected(new Set()), [cause?.queue, cause?.reason, cause?.exchange]);
   const moved = () => {
     setRound((before) => before + 1);
-    setChosen(new Set());
-    void again();
+    setSelected(new Set());
+    void reload();
   };
   return (
     <Page
@@ -133,19 +133,19 @@ export function DeadQueuePage({ vhost, name }: { vhost: string; name: string }) 
           <a class="button" href={link("queues", vhost, name)}>
             Queue
           </a>
-          <Redrive vhost={vhost} name={name} cause={cause} chosen={chosen} started={setJob} />
+          <Redrive vhost={vhost} name={name} cause={cause} selected={selected} started={setJob} />
         </>
       }
     >
-      <Failure error={error} />
-      {isAsking && <Loading label="Looking what they died of …" />}
-      {job && <Progress key={job} id={job} ended={moved} />}
+      <ErrorMessage error={error} />
+      {isPending && <Loading label="Grouping dead letters by cause …" />}
+      {job && <JobProgress key={job} id={job} ended={moved} />}
       {data && (
         <Card
-          title="What they died of"
-          aside={cause && <Button onClick={() => setQuery({ died: "", reason: "", exchange: "" })}>All causes</Button>}
+          title="Causes"
+          aside={cause && <Button onClick={() => setQuery({ died: "", reason: "", exchange: "" })}>Show all causes</Button>}
         >
-          <Found queue={data} />
+          <DeadLetterCounts queue={data} />
           <Groups groups={data.groups} address={link("dead-letters", vhost, name)} />
         </Card>
       )}
@@ -154,8 +154,8 @@ export function DeadQueuePage({ vhost, name }: { vhost: string; name: string }) 
         vhost={vhost}
         name={name}
         cause={cause}
-        chosen={chosen}
-        choose={setChosen}
+        selected={selected}
+        select={setSelected}
       />
     </Page>
   );
@@ -164,48 +164,48 @@ export function DeadQueuePage({ vhost, name }: { vhost: string; name: string }) 
 interface MessagesProps {
   vhost: string;
   name: string;
-  cause: Cause | undefined;
-  chosen: ReadonlySet<number>;
-  choose: (places: ReadonlySet<number>) => void;
+  cause: DeathCause | undefined;
+  selected: ReadonlySet<number>;
+  select: (places: ReadonlySet<number>) => void;
 }
 
 const FACTS = ["queue", "reason", "exchange"] as const;
 
-function Messages({ vhost, name, cause, chosen, choose }: MessagesProps) {
-  const search = useSearch(vhost, name);
+function Messages({ vhost, name, cause, selected, select }: MessagesProps) {
+  const search = useMessageSearch(vhost, name);
   const found = search.data?.messages ?? [];
   useEffect(() => {
     const conditions = (cause ? FACTS : []).flatMap((fact) => {
       const value = cause?.[fact] ?? "";
-      // Spaces at the ends of a condition do not count: such names are told apart here.
+      // The broker ignores spaces at the ends of a condition: such names are compared here.
       return value === value.trim() ? [`headers.x-first-death-${fact}=${value}`] : [];
     });
-    void search.begin({ conditions, fits: (message) => isOf(message, cause) }, () => Promise.resolve(0));
+    void search.start({ conditions, matches: (message) => hasCause(message, cause) }, () => Promise.resolve(0));
   }, []);
   const toggle = (place: number) => {
-    const places = new Set(chosen);
+    const places = new Set(selected);
     if (!places.delete(place)) places.add(place);
-    choose(places);
+    select(places);
   };
   return (
-    <Card title={cause ? `Those that died in ${cause.queue}: ${cause.reason}` : "Messages"}>
-      <SearchState search={search} more={chosen.size > 0 ? `; ${count(chosen.size)} chosen` : ""} />
+    <Card title={cause ? `Dead-lettered from ${cause.queue}: ${cause.reason}` : "Messages"}>
+      <SearchState search={search} more={selected.size > 0 ? `; ${count(selected.size)} selected` : ""} />
       <ol class="messages">
         {found.map((message) => (
           <li key={message.place}>
             <label class="check">
-              <input type="checkbox" checked={chosen.has(message.place)} onChange={() => toggle(message.place)} /> Choose this
-              one, here for {span(message.age_ms)}
+              <input type="checkbox" checked={selected.has(message.place)} onChange={() => toggle(message.place)} /> Select, in
+              this queue for {formatDuration(message.age_ms)}
             </label>
-            <MessageFacts message={message} />
+            <PeekedMessageCard message={message} />
           </li>
         ))}
       </ol>
-      <Further search={search} />
+      <LoadMore search={search} />
     </Card>
   );
 }
 
-function isOf({ properties }: PeekedMessage, cause: Cause | undefined): boolean {
+function hasCause({ properties }: PeekedMessage, cause: DeathCause | undefined): boolean {
   return !cause || FACTS.every((fact) => properties.headers?.[`x-first-death-${fact}`] === cause[fact]);
 }

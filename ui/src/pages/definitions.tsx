@@ -1,10 +1,10 @@
-/** Everything that was set up, as one file: out of the broker, and into it. */
+/** Export and import of definitions. */
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
 import { FileField, readJson } from "../components/json-file";
 import { notify } from "../components/notice";
-import { Card, Field, Form, Page, type Values } from "../components/ui";
+import { Card, Field, Form, type FormValues, Page } from "../components/ui";
 import { useVhosts, vhostOptions } from "../components/vhost-select";
 import { PlanImport } from "./plan-import";
 
@@ -12,8 +12,8 @@ export function Definitions() {
   return (
     <Page title="Definitions">
       <p class="quiet">
-        Users, virtual hosts, permissions, policies, exchanges, queues and bindings; no messages. Files of RabbitMQ are read as
-        they are.
+        Users, virtual hosts, permissions, policies, exchanges, queues and bindings, without messages. Files exported by RabbitMQ
+        can be imported.
       </p>
       <div class="columns">
         <Export />
@@ -53,16 +53,16 @@ function Export() {
 function Import() {
   const names = useVhosts();
   const [file, setFile] = useState<File>();
-  const load = async ({ vhost = "" }: Values) => {
+  const load = async ({ vhost = "" }: FormValues) => {
     await post(address(vhost), await readJson(file));
-    notify(`${file?.name} is imported.`);
+    notify(`Imported ${file?.name}.`);
   };
   return (
     <Card title="Import">
-      <p class="quiet">What is there already and is called the same is changed; nothing is deleted.</p>
+      <p class="quiet">Existing objects with the same name are updated. Nothing is deleted.</p>
       <Form submit="Import" action={load}>
         <FileField id="import-file" label="File" choose={setFile} />
-        <Field name="vhost" label="Into" choices={vhostOptions(names)} />
+        <Field name="vhost" label="Into virtual host" choices={vhostOptions(names)} />
       </Form>
     </Card>
   );

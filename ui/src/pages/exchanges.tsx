@@ -1,40 +1,40 @@
-/** Exchanges: where messages go in, and what is bound to them. */
+/** Exchanges: the list, and one exchange with its bindings and rates. */
 
 import { path, post, put, remove, withQuery } from "../api";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
 import { Chart } from "../components/chart";
-import { Confirm, Opening } from "../components/dialog";
+import { ConfirmButton, DialogButton } from "../components/dialog";
 import { notify } from "../components/notice";
 import { PublishForm } from "../components/publish-form";
-import { Listing } from "../components/table";
-import { Badge, Card, Check, Facts, Failure, Field, Form, Loading, Page, type Values } from "../components/ui";
-import { useChosenVhost, VhostChoice, VhostField } from "../components/vhost-select";
+import { PagedTable } from "../components/table";
+import { Badge, Card, Checkbox, ErrorMessage, Facts, Field, Form, type FormValues, Loading, Page } from "../components/ui";
+import { useSelectedVhost, VhostField, VhostSelect } from "../components/vhost-select";
 import { rate } from "../format";
 import { useLive } from "../live";
 import { type Binding, type Exchange, type Overview, rateOf } from "../model";
-import { go, link } from "../router";
+import { link, navigate } from "../router";
 import { BindForm, BindingTable } from "./bindings";
-import { SpanChoice, samplesOver, useAge } from "./overview";
-import { RouteTool } from "./route-trace";
+import { samplingQuery, TimeRangeSelect, useTimeRange } from "./overview";
+import { RouteTrace } from "./route-trace";
 
 export const DEFAULT_EXCHANGE = "amq.default";
 const exchangeName = (name: string): string => name || "(default)";
 
 export function Exchanges() {
-  const vhost = useChosenVhost();
+  const vhost = useSelectedVhost();
   return (
     <Page
       title="Exchanges"
       aside={
         <>
-          <VhostChoice />
-          <Opening label="New exchange" kind="main">
+          <VhostSelect />
+          <DialogButton label="New exchange" kind="main">
             {(close) => <NewExchange close={close} />}
-          </Opening>
+          </DialogButton>
         </>
       }
     >
-      <Listing<Exchange>
+      <PagedTable<Exchange>
         label="Exchanges"
         url={vhost ? path("exchanges", vhost) : path("exchanges")}
         itemKey={(exchange) => `${exchange.vhost} ${exchange.name}`}
@@ -48,13 +48,13 @@ export function Exchanges() {
           { label: "Type", sort: "type", show: ({ type }) => type },
           { label: "Features", show: (exchange) => <Features exchange={exchange} /> },
           {
-            label: "In",
+            label: "Rate in",
             sort: "message_stats.publish_in_details.rate",
             isNumber: true,
             show: (it) => rate(rateOf(it.message_stats, "publish_in")),
           },
           {
-            label: "Out",
+            label: "Rate out",
             sort: "message_stats.publish_out_details.rate",
             isNumber: true,
             show: (it) => rate(rateOf(it.message_stats, "publish_out")),
@@ -68,9 +68,9 @@ export function Exchanges() {
 function Features({ exchange }: { exchange: Exchange }) {
   return (
     <>
-      {exchange.durable && <Badge title="declared durable: survives a restart, unless the broker is in memory">durable</Badge>}
-      {exchange.auto_delete && <Badge title="goes with its last binding">auto-delete</Badge>}
-      {exchange.internal && <Badge title="clients cannot publish to it">internal</Badge>}
+      {exchange.durable && <Badge title="durable: survives a restart, unless the broker runs in memory only">durable</Badge>}
+      {exchange.auto_delete && <Badge title="auto-delete: deleted when its last binding is removed">auto-delete</Badge>}
+      {exchange.internal && <Badge title="internal: clients cannot publish to it">internal</Badge>}
       {exchange.policy && <Badge title="policy">{exchange.policy}</Badge>}
     </>
   );
@@ -79,7 +79,7 @@ function Features({ exchange }: { exchange: Exchange }) {
 function NewExchange({ close }: { close: () => void }) {
   const { data } = useLive<Overview>(`${path("overview")}?columns=exchange_types`);
   const types = data?.exchange_types.map(({ name }) => name) ?? ["direct", "fanout", "topic", "headers"];
-  const create = async (values: Values) => {
+  const create = async (values: FormValues) => {
     const { vhost = "/", name = "", type } = values;
     await put(path("exchanges", vhost, name), {
       type,
@@ -88,7 +88,7 @@ function NewExchange({ close }: { close: () => void }) {
       internal: values.internal === "on",
       arguments: parseArguments(values.arguments ?? ""),
     });
-    notify(`The exchange “${name}” is there.`);
+    notify(`Exchange “${name}” created.`);
     close();
   };
   return (
@@ -98,23 +98,23 @@ function NewExchange({ close }: { close: () => void }) {
       <Field name="type" label="Type" choices={types} />
       <Field
         name="durable"
-        label="Survives a restart"
+        label="Durability"
         choices={[
-          ["true", "yes (durable)"],
-          ["false", "no (transient)"],
+          ["true", "durable"],
+          ["false", "transient"],
         ]}
       />
-      <Check name="auto_delete" label="Delete it when its last binding goes" />
-      <Check name="internal" label="Only other exchanges may publish to it" />
+      <Checkbox name="auto_delete" label="Auto-delete: delete the exchange when its last binding is removed" />
+      <Checkbox name="internal" label="Internal: only other exchanges can publish to it" />
       <Field name="arguments" label="Arguments" rows={3} note={ARGUMENTS_NOTE} placeholder="alternate-exchange = unrouted" />
     </Form>
   );
 }
 
 export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
-  const age = useAge();
+  const age = useTimeRange();
   const address = path("exchanges", vhost, name);
-  const { data, error } = useLive<Exchange>(withQuery(address, samplesOver(age)));
+  const { data, error } = useLive<Exchange>(withQuery(address, samplingQuery(age)));
   const from = useLive<Binding[]>(path("exchanges", vhost, name, "bindings", "source"));
   const to = useLive<Binding[]>(path("exchanges", vhost, name, "bindings", "destination"));
   const isDefault = data?.name === "";
@@ -123,29 +123,29 @@ export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
       title={exchangeName(name === DEFAULT_EXCHANGE ? "" : name)}
       aside={
         <>
-          <SpanChoice age={age} />
+          <TimeRangeSelect age={age} />
           {!isDefault && (
             <a class="button" href={withQuery(link("topology"), { vhost, kind: "exchange", name })}>
               Topology
             </a>
           )}
           {data && !isDefault && !name.startsWith("amq.") && (
-            <Confirm
+            <ConfirmButton
               label="Delete"
               object={`the exchange “${name}”`}
-              question="The exchange and its bindings go. Who publishes to it then gets an error."
-              action={() => remove(address).then(() => go(link("exchanges")))}
+              question="The exchange and its bindings are deleted. Clients that publish to it afterwards get a channel error (404 NOT_FOUND)."
+              action={() => remove(address).then(() => navigate(link("exchanges")))}
             />
           )}
         </>
       }
     >
-      <Failure error={error} />
+      <ErrorMessage error={error} />
       {!data && !error && <Loading />}
       {data && (
         <>
           <div class="columns">
-            <Card title="Messages a second">
+            <Card title="Message rates">
               <Chart
                 kind="rate"
                 lines={[
@@ -154,7 +154,7 @@ export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
                 ]}
               />
             </Card>
-            <Card title="Facts">
+            <Card title="Details">
               <Facts
                 facts={[
                   ["Type", data.type],
@@ -166,13 +166,15 @@ export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
             </Card>
           </div>
           {isDefault ? (
-            <p class="quiet">The default exchange is bound to every queue, by the queue’s name.</p>
+            <p class="quiet">
+              The default exchange is implicitly bound to every queue, with the name of the queue as the routing key.
+            </p>
           ) : (
             <>
               <Card
-                title="What it routes to"
+                title="Bindings from this exchange"
                 aside={
-                  <Opening label="Bind">
+                  <DialogButton label="Bind">
                     {(close) => (
                       <BindForm
                         vhost={vhost}
@@ -183,21 +185,21 @@ export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
                         }}
                       />
                     )}
-                  </Opening>
+                  </DialogButton>
                 }
               >
                 <BindingTable live={from} end="destination" />
               </Card>
               {to.data && to.data.length > 0 && (
-                <Card title="What routes to it">
+                <Card title="Bindings to this exchange">
                   <BindingTable live={to} end="source" />
                 </Card>
               )}
             </>
           )}
-          <RouteTool vhost={vhost} name={name} />
+          <RouteTrace vhost={vhost} name={name} />
           {!data.internal && (
-            <Card title="Publish a message">
+            <Card title="Publish message">
               <PublishForm publish={(message) => post(path("exchanges", vhost, name, "publish"), message)} />
             </Card>
           )}

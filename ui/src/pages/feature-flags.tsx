@@ -1,4 +1,4 @@
-/** Feature flags, as RabbitMQ calls what a cluster has to agree on before it is used. */
+/** Feature flags: features that are used once all nodes of a cluster support them. */
 
 import { path } from "../api";
 import { LiveTable } from "../components/table";
@@ -21,7 +21,7 @@ export function Flags() {
         itemKey={({ name }) => name}
         columns={[
           { label: "Name", show: ({ name }) => name },
-          { label: "What it is", show: ({ desc }) => desc },
+          { label: "Description", show: ({ desc }) => desc },
           { label: "State", show: ({ state }) => <Badge tone={state === "enabled" ? "good" : "plain"}>{state}</Badge> },
         ]}
       />

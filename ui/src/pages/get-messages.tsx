@@ -1,24 +1,24 @@
-/** The first messages of a queue, taken out of it: put back, or gone for good. */
+/** Gets messages from a queue as a client does: acknowledged, rejected or requeued. */
 
 import { useState } from "preact/hooks";
 import { post } from "../api";
 import { Arguments } from "../components/arguments";
 import { MessageCard } from "../components/message";
-import { Badge, Card, Field, Form, type Values } from "../components/ui";
-import { count, octets } from "../format";
+import { Badge, Card, Field, Form, type FormValues } from "../components/ui";
+import { count, formatBytes } from "../format";
 import type { GotMessage } from "../model";
 
-const MODES: [string, string][] = [
-  ["ack_requeue_true", "put back, marked as redelivered"],
-  ["ack_requeue_false", "taken out for good"],
-  ["reject_requeue_true", "rejected, and put back"],
-  ["reject_requeue_false", "rejected: dead-lettered, or gone"],
+const ACK_MODES: [string, string][] = [
+  ["ack_requeue_true", "Nack, requeue true"],
+  ["ack_requeue_false", "Automatic ack (messages are removed)"],
+  ["reject_requeue_true", "Reject, requeue true"],
+  ["reject_requeue_false", "Reject, requeue false (dead-lettered or removed)"],
 ];
 const BODY_SIZE_MAX = 50_000;
 
 export function GetMessages({ address, changed }: { address: string; changed: () => void }) {
   const [found, setFound] = useState<GotMessage[]>();
-  const take = async (values: Values) => {
+  const getMessages = async (values: FormValues) => {
     const messages = await post<GotMessage[]>(`${address}/get`, {
       count: Number(values.count),
       ackmode: values.ackmode,
@@ -30,16 +30,19 @@ export function GetMessages({ address, changed }: { address: string; changed: ()
   };
   return (
     <Card>
-      <p class="quiet">Takes messages out of the queue, as a client does. To see them without that, use Messages.</p>
-      <Form submit="Get messages" action={take}>
+      <p class="quiet">
+        Getting messages changes the queue: they are removed, or requeued and marked as redelivered. To view messages without
+        changing anything, use Peek.
+      </p>
+      <Form submit="Get messages" action={getMessages}>
         <div class="form-row">
-          <Field name="count" label="How many" type="number" value={5} />
-          <Field name="ackmode" label="They are" choices={MODES} />
+          <Field name="count" label="Messages" type="number" value={5} />
+          <Field name="ackmode" label="Ack mode" choices={ACK_MODES} />
           <Field
             name="encoding"
-            label="Payload"
+            label="Encoding"
             choices={[
-              ["auto", "text, or base64 if it is none"],
+              ["auto", "text, or base64 if it is not UTF-8"],
               ["base64", "base64"],
             ]}
           />
@@ -49,7 +52,7 @@ export function GetMessages({ address, changed }: { address: string; changed: ()
       <ol class="messages">
         {found?.map((message, index) => (
           <li key={index}>
-            <Message message={message} />
+            <GotMessageCard message={message} />
           </li>
         ))}
       </ol>
@@ -57,7 +60,7 @@ export function GetMessages({ address, changed }: { address: string; changed: ()
   );
 }
 
-function Message({ message }: { message: GotMessage }) {
+function GotMessageCard({ message }: { message: GotMessage }) {
   const { headers, ...properties } = message.properties;
   return (
     <MessageCard
@@ -69,7 +72,7 @@ function Message({ message }: { message: GotMessage }) {
         ["Redelivered", message.redelivered ? <Badge tone="warn">yes</Badge> : undefined],
         ["Properties", Object.keys(properties).length ? <Arguments table={properties} /> : undefined],
         ["Headers", headers && <Arguments table={headers} />],
-        ["Size", octets(message.payload_bytes)],
+        ["Size", formatBytes(message.payload_bytes)],
       ]}
     />
   );

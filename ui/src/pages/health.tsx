@@ -1,19 +1,19 @@
-/** The checks that orchestrators ask, for people. */
+/** The results of the health checks of the HTTP API. */
 
 import { useEffect } from "preact/hooks";
 import { ApiError, get, path } from "../api";
 import { LiveTable } from "../components/table";
 import { Badge, Button, Page } from "../components/ui";
-import { useQuestion } from "../request";
+import { useRequest } from "../request";
 
 const CHECKS: [string, string][] = [
-  ["alarms", "No alarm holds publishers up"],
-  ["local-alarms", "No alarm of this node does"],
-  ["virtual-hosts", "Every virtual host is running"],
-  ["protocol-listener/amqp", "Clients can connect by AMQP"],
-  ["certificate-expiration/1/months", "No certificate expires within a month"],
-  ["node-is-mirror-sync-critical", "No mirror would be lost with this node"],
-  ["node-is-quorum-critical", "No majority would be lost with this node"],
+  ["alarms", "No resource alarms in the cluster"],
+  ["local-alarms", "No resource alarms on this node"],
+  ["virtual-hosts", "All virtual hosts are running"],
+  ["protocol-listener/amqp", "There is an AMQP listener"],
+  ["certificate-expiration/1/months", "No TLS certificate expires within a month"],
+  ["node-is-mirror-sync-critical", "No mirrored queue depends on this node alone"],
+  ["node-is-quorum-critical", "No quorum queue would lose its quorum without this node"],
 ];
 
 interface Result {
@@ -32,11 +32,11 @@ async function check([name, text]: [string, string]): Promise<Result> {
 }
 
 export function Health() {
-  const results = useQuestion<Result[]>();
-  const run = () => results.ask(() => Promise.all(CHECKS.map(check)), true);
+  const results = useRequest<Result[]>();
+  const run = () => results.run(() => Promise.all(CHECKS.map(check)), true);
   useEffect(() => void run(), []);
   return (
-    <Page title="Health" aside={<Button onClick={run}>Check again</Button>}>
+    <Page title="Health" aside={<Button onClick={run}>Run again</Button>}>
       <LiveTable
         label="Health checks"
         live={results}
@@ -44,7 +44,7 @@ export function Health() {
         columns={[
           { label: "Check", show: ({ text, name }) => [text, <small>{name}</small>] },
           { label: "Result", show: ({ failure }) => <Badge tone={failure ? "bad" : "good"}>{failure ? "failed" : "ok"}</Badge> },
-          { label: "Why", show: ({ failure }) => failure ?? "" },
+          { label: "Reason", show: ({ failure }) => failure ?? "" },
         ]}
       />
     </Page>

@@ -1,27 +1,27 @@
-/** Leases of a queue: whose messages nobody else gets for a while. */
+/** Leases of a queue: messages that are reserved for one user until the lease ends. */
 
 import { path, post } from "../api";
-import { Confirm } from "../components/dialog";
+import { ConfirmButton } from "../components/dialog";
 import { notify } from "../components/notice";
 import { Table } from "../components/table";
-import { Badge, Card, Failure, Loading } from "../components/ui";
-import { count, octets, span, time } from "../format";
+import { Badge, Card, ErrorMessage, Loading } from "../components/ui";
+import { count, formatBytes, formatDuration, time } from "../format";
 import { useLive } from "../live";
 import type { Lease } from "../model";
 
 interface LeasesProps {
   vhost: string;
   name: string;
-  /** Its messages may be ready again. */
+  /** Called after messages were requeued. */
   changed: () => void;
 }
 
 export function Leases({ vhost, name, changed }: LeasesProps) {
   const { data, error, refresh } = useLive<Lease[]>(path("warren", "queues", vhost, name, "leases"));
-  if (!data) return error ? <Failure error={error} /> : <Loading />;
-  const giveBack = async ({ lease, messages }: Lease) => {
+  if (!data) return error ? <ErrorMessage error={error} /> : <Loading />;
+  const requeue = async ({ lease, messages }: Lease) => {
     await post(path("warren", "leases", lease, "settle"), { outcome: "requeue" });
-    notify(`${count(messages)} messages went back.`);
+    notify(`${count(messages)} messages requeued.`);
     refresh();
     changed();
   };
@@ -32,39 +32,42 @@ export function Leases({ vhost, name, changed }: LeasesProps) {
           label="Leases"
           items={data.filter(({ state }) => state === "active")}
           itemKey={({ lease }) => lease}
-          empty="Nobody has messages of this queue on lease."
+          empty="There are no active leases of this queue."
           columns={[
-            { label: "For", show: ({ key }) => key },
+            { label: "Key", show: ({ key }) => key },
             { label: "Holder", show: ({ user }) => user },
             { label: "Messages", isNumber: true, show: ({ messages }) => count(messages) },
-            { label: "Bodies", isNumber: true, show: (it) => octets(it.octets) },
-            { label: "Held for", isNumber: true, show: ({ granted_at }) => span(Date.now() - granted_at) },
-            { label: "Ends in", isNumber: true, show: ({ expires_at }) => span(expires_at - Date.now()) },
+            { label: "Size", isNumber: true, show: (it) => formatBytes(it.octets) },
+            { label: "Held for", isNumber: true, show: ({ granted_at }) => formatDuration(Date.now() - granted_at) },
+            { label: "Expires in", isNumber: true, show: ({ expires_at }) => formatDuration(expires_at - Date.now()) },
             {
               label: "Action",
               show: (lease) => (
-                <Confirm
-                  label="Give back"
+                <ConfirmButton
+                  label="Requeue"
                   object={`the lease “${lease.key}”`}
-                  question={`${lease.user} loses the lease “${lease.key}”: its ${count(lease.messages)} messages go back to their places, marked as redelivered. What was begun with them may be done twice.`}
-                  action={() => giveBack(lease)}
+                  question={`${lease.user} loses the lease “${lease.key}”. Its ${count(lease.messages)} messages are requeued at their original positions and marked as redelivered; those that are being processed may be processed twice.`}
+                  action={() => requeue(lease)}
                 />
               ),
             },
           ]}
         />
       </Card>
-      <Card title="Ended of late">
+      <Card title="Recently ended leases">
         <Table
           label="Ended leases"
           items={data.filter(({ state }) => state !== "active").reverse()}
           itemKey={({ lease }) => lease}
           columns={[
-            { label: "For", show: ({ key }) => key },
+            { label: "Key", show: ({ key }) => key },
             { label: "Holder", show: ({ user }) => user },
             { label: "Messages", isNumber: true, show: ({ messages }) => count(messages) },
-            { label: "Since", show: ({ granted_at }) => time(granted_at) },
-            { label: "End", show: ({ state }) => <Badge tone={state === "expired" ? "warn" : "plain"}>{ENDS[state]}</Badge> },
+            { label: "Granted at", show: ({ granted_at }) => time(granted_at) },
+            {
+              label: "Outcome",
+              show: ({ state }) => <Badge tone={state === "expired" ? "warn" : "plain"}>{OUTCOMES[state]}</Badge>,
+            },
           ]}
         />
       </Card>
@@ -72,9 +75,9 @@ export function Leases({ vhost, name, changed }: LeasesProps) {
   );
 }
 
-const ENDS: Record<Lease["state"], string> = {
+const OUTCOMES: Record<Lease["state"], string> = {
   active: "active",
   settled: "acknowledged",
-  requeued: "went back",
+  requeued: "requeued",
   expired: "expired",
 };

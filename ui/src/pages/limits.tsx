@@ -1,9 +1,9 @@
-/** How much a virtual host, or a user, may have. */
+/** Limits of virtual hosts and of users. */
 
 import { path, put, remove } from "../api";
-import { Confirm } from "../components/dialog";
+import { ConfirmButton } from "../components/dialog";
 import { LiveTable } from "../components/table";
-import { Card, Field, Form, Page, type Values } from "../components/ui";
+import { Card, Field, Form, type FormValues, Page } from "../components/ui";
 import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
 
@@ -32,7 +32,7 @@ function Kind({ kind, owner, title, names }: KindProps) {
   const limits = rows?.flatMap((row): Limit[] =>
     Object.entries(row.value).map(([name, value]) => ({ owner: row[owner] ?? "", name, value })),
   );
-  const set = async (values: Values) => {
+  const set = async (values: FormValues) => {
     await put(path(kind, values[owner] ?? "", values.name ?? ""), { value: Number(values.value) });
     refresh();
   };
@@ -42,7 +42,7 @@ function Kind({ kind, owner, title, names }: KindProps) {
         label={title}
         live={{ data: limits, error }}
         itemKey={({ owner: whose, name }) => `${whose} ${name}`}
-        empty="Nothing is limited."
+        empty="No limits are set."
         columns={[
           { label: owner === "vhost" ? "Virtual host" : "User", show: (limit) => limit.owner },
           { label: "Limit", show: ({ name }) => name },
@@ -50,21 +50,21 @@ function Kind({ kind, owner, title, names }: KindProps) {
           {
             label: "Actions",
             show: (limit) => (
-              <Confirm
+              <ConfirmButton
                 label="Clear"
                 object={`${limit.name} of “${limit.owner}”`}
-                question="There is no such limit any more."
+                question="The limit is removed."
                 action={() => remove(path(kind, limit.owner, limit.name)).then(refresh)}
               />
             ),
           },
         ]}
       />
-      <Form submit="Set" action={set}>
+      <Form submit="Set limit" action={set}>
         <div class="form-row">
           {owner === "vhost" ? <VhostField /> : <Field name="user" label="User" required />}
           <Field name="name" label="Limit" choices={names} />
-          <Field name="value" label="Value" type="number" required note="0: none may be there; -1: no limit" />
+          <Field name="value" label="Value" type="number" required note="0 allows none, -1 is unlimited" />
         </div>
       </Form>
     </Card>

@@ -1,86 +1,88 @@
-/** Searching the messages of a queue: in pieces, with how far it is, until enough are found. */
+/** Searches the messages of a queue: request by request, showing the progress, until enough messages are found. */
 
 import { get, path } from "../api";
-import { Button, Failure } from "../components/ui";
+import { Button, ErrorMessage } from "../components/ui";
 import { count } from "../format";
 import type { PeekAnswer, PeekedMessage } from "../model";
-import { type Asked, useQuestion } from "../request";
+import { type RequestHandle, useRequest } from "../request";
 
-/** How many messages are looked for at a time. */
-export const COUNT = 20;
-/** And in how many pieces, of some 20,000 messages each, before somebody says that it is to go further. */
-const PIECES_MAX = 10;
+/** Messages that one search adds. */
+export const PAGE_SIZE = 20;
+/** Requests of one search, each of which scans some 20,000 messages, before the user decides whether to go on. */
+const REQUESTS_MAX = 10;
 
-export interface Wanted {
+export interface SearchFilter {
   state?: string;
+  /** What the broker filters by. */
   conditions: string[];
-  /** What conditions cannot say. */
-  fits?: (message: PeekedMessage) => boolean;
+  /** What is filtered here, because conditions cannot express it. */
+  matches?: (message: PeekedMessage) => boolean;
 }
 
-export interface Found {
-  wanted: Wanted;
+export interface SearchResult {
+  filter: SearchFilter;
   messages: PeekedMessage[];
-  /** Where the next one to be looked at is; null at the end. */
+  /** The position at which the next request starts; null at the end of the queue. */
   next: number | null;
-  examined: number;
+  scanned: number;
 }
 
-export interface Search extends Asked<Found> {
-  /** Looks for messages that are wanted, the first of them at `from`. */
-  begin: (wanted: Wanted, from: () => Promise<number>, keep?: boolean) => Promise<void>;
-  /** Looks for more of them, behind `found`. */
-  further: (found: Found) => Promise<void>;
+export interface MessageSearch extends RequestHandle<SearchResult> {
+  /** Starts a new search at the position `from`. */
+  start: (filter: SearchFilter, from: () => Promise<number>, keep?: boolean) => Promise<void>;
+  /** Continues the search behind `result`. */
+  loadMore: (result: SearchResult) => Promise<void>;
 }
 
-export function useSearch(vhost: string, name: string): Search {
-  const asked = useQuestion<Found>();
+export function useMessageSearch(vhost: string, name: string): MessageSearch {
+  const handle = useRequest<SearchResult>();
   const address = path("warren", "queues", vhost, name, "messages");
-  const look = async (found: Found, signal: AbortSignal, show: (found: Found) => void): Promise<Found> => {
-    const enough = found.messages.length + COUNT;
-    for (let piece = 0; piece < PIECES_MAX && found.next !== null && found.messages.length < enough; piece += 1) {
-      const { state = "ready", conditions, fits = () => true } = found.wanted;
-      const query = new URLSearchParams({ state, from: String(found.next), count: String(enough - found.messages.length) });
+  const search = async (before: SearchResult, signal: AbortSignal, show: (result: SearchResult) => void) => {
+    let result = before;
+    const wanted = result.messages.length + PAGE_SIZE;
+    for (let number = 0; number < REQUESTS_MAX && result.next !== null && result.messages.length < wanted; number += 1) {
+      const { state = "ready", conditions, matches = () => true } = result.filter;
+      const query = new URLSearchParams({ state, from: String(result.next), count: String(wanted - result.messages.length) });
       for (const condition of conditions) query.append("match", condition);
       const { messages, next, examined } = await get<PeekAnswer>(`${address}?${query}`, signal);
-      found = { ...found, messages: [...found.messages, ...messages.filter(fits)], next, examined: found.examined + examined };
-      show(found);
+      const found = [...result.messages, ...messages.filter(matches)];
+      result = { ...result, messages: found, next, scanned: result.scanned + examined };
+      show(result);
     }
-    return found;
+    return result;
   };
   return {
-    ...asked,
-    begin: (wanted, from, keep) =>
-      asked.ask(async (signal, show) => look({ wanted, messages: [], next: await from(), examined: 0 }, signal, show), keep),
-    further: (found) => asked.ask((signal, show) => look(found, signal, show), true),
+    ...handle,
+    start: (filter, from, keep) =>
+      handle.run(async (signal, show) => search({ filter, messages: [], next: await from(), scanned: 0 }, signal, show), keep),
+    loadMore: (result) => handle.run((signal, show) => search(result, signal, show), true),
   };
 }
 
-/** How far a search is, or what came of it. */
-export function SearchState({ search: { data, error, isAsking, stop }, more = "" }: { search: Search; more?: string }) {
+/** The progress of a search, or its outcome. */
+export function SearchState({ search: { data, error, isPending, cancel }, more = "" }: { search: MessageSearch; more?: string }) {
   return (
     <>
-      <Failure error={error} />
+      <ErrorMessage error={error} />
       <div class="search-state">
-        <p role="status" class="quiet" aria-busy={isAsking}>
-          {isAsking ? `Searching … ${progress(data)}` : data ? outcome(data) : ""}
+        <p role="status" class="quiet" aria-busy={isPending}>
+          {isPending ? `Searching … ${progress(data)}` : data ? outcome(data) : ""}
           {more}
         </p>
-        {isAsking && <Button onClick={stop}>Stop</Button>}
+        {isPending && <Button onClick={cancel}>Stop</Button>}
       </div>
     </>
   );
 }
 
-const progress = (found: Found | undefined): string =>
-  found ? `${count(found.messages.length)} found, ${count(found.examined)} looked at` : "";
+const progress = (result: SearchResult | undefined): string =>
+  result ? `${count(result.messages.length)} found, ${count(result.scanned)} scanned` : "";
 
-function outcome({ wanted, messages, next, examined }: Found): string {
-  const shown = messages.length ? `${count(messages.length)} shown` : "None";
-  const of = wanted.conditions.length ? ` of ${count(examined)} looked at` : "";
-  return shown + of + (next === null ? ", and there are no more" : "");
+function outcome({ filter, messages, next, scanned }: SearchResult): string {
+  const shown = messages.length ? `${count(messages.length)} shown` : "No messages";
+  const of = filter.conditions.length ? `, ${count(scanned)} scanned` : "";
+  return shown + of + (next === null ? ", end of the queue" : "");
 }
 
-/** The button that has a search go on, where there may be more. */
-export const Further = ({ search: { data, isAsking, further } }: { search: Search }) =>
-  data && data.next !== null && !isAsking ? <Button onClick={() => further(data)}>Look further</Button> : null;
+export const LoadMore = ({ search: { data, isPending, loadMore } }: { search: MessageSearch }) =>
+  data && data.next !== null && !isPending ? <Button onClick={() => loadMore(data)}>Load more</Button> : null;

@@ -1,30 +1,30 @@
-/** The broker at a glance. */
+/** Totals, rates, nodes and listeners of the broker. */
 
 import { path, withQuery } from "../api";
 import { MessageCharts } from "../components/message-charts";
 import { Table } from "../components/table";
-import { Badge, Card, Failure, Figure, Figures, Loading, Page } from "../components/ui";
-import { count, octets, rate, span } from "../format";
+import { Badge, Card, ErrorMessage, Figure, Figures, Loading, Page } from "../components/ui";
+import { count, formatBytes, formatDuration, rate } from "../format";
 import { useLive } from "../live";
 import { type Overview as Found, type Node, rateOf } from "../model";
-import { link, setQuery, usePlace } from "../router";
+import { link, setQuery, useLocation } from "../router";
 import { mayMonitor, type User } from "../session";
 
 const SPANS: [string, string, number][] = [
   ["60", "last minute", 5],
-  ["600", "last ten minutes", 5],
+  ["600", "last 10 minutes", 5],
   ["3600", "last hour", 60],
 ];
 
-/** The query by which the API answers with samples of the last while. */
-export function samplesOver(age: string): Record<string, string | number> {
+/** The query parameters that ask for samples of the last `age` seconds. */
+export function samplingQuery(age: string): Record<string, string | number> {
   const step = SPANS.find(([seconds]) => seconds === age)?.[2] ?? 5;
   return { lengths_age: age, lengths_incr: step, msg_rates_age: age, msg_rates_incr: step };
 }
 
-export function SpanChoice({ age }: { age: string }) {
+export function TimeRangeSelect({ age }: { age: string }) {
   return (
-    <select aria-label="Time shown" value={age} onChange={(event) => setQuery({ age: event.currentTarget.value })}>
+    <select aria-label="Time range" value={age} onChange={(event) => setQuery({ age: event.currentTarget.value })}>
       {SPANS.map(([seconds, text]) => (
         <option key={seconds} value={seconds}>
           {text}
@@ -34,16 +34,16 @@ export function SpanChoice({ age }: { age: string }) {
   );
 }
 
-export function useAge(): string {
-  return usePlace().query.get("age") ?? "60";
+export function useTimeRange(): string {
+  return useLocation().query.get("age") ?? "60";
 }
 
 export function Overview({ user }: { user: User }) {
-  const age = useAge();
-  const { data, error } = useLive<Found>(withQuery(path("overview"), samplesOver(age)));
+  const age = useTimeRange();
+  const { data, error } = useLive<Found>(withQuery(path("overview"), samplingQuery(age)));
   return (
-    <Page title="Overview" aside={<SpanChoice age={age} />}>
-      <Failure error={error} />
+    <Page title="Overview" aside={<TimeRangeSelect age={age} />}>
+      <ErrorMessage error={error} />
       {data ? <Contents data={data} user={user} /> : !error && <Loading />}
     </Page>
   );
@@ -72,7 +72,7 @@ function Contents({ data, user }: { data: Found; user: User }) {
         kinds={["publish", "confirm", "deliver", "deliver_no_ack", "ack", "redeliver"]}
       />
       {mayMonitor(user) && <Nodes isInMemory={data.in_memory ?? false} />}
-      <Card title="Listening">
+      <Card title="Listening ports">
         <Table
           label="Listeners"
           items={data.listeners}
@@ -95,7 +95,7 @@ function Nodes({ isInMemory }: { isInMemory: boolean }) {
   const { data, error } = useLive<Node[]>(path("nodes"));
   return (
     <Card title="Nodes">
-      <Failure error={error} />
+      <ErrorMessage error={error} />
       {data && (
         <Table
           label="Nodes"
@@ -107,21 +107,27 @@ function Nodes({ isInMemory }: { isInMemory: boolean }) {
               label: "State",
               show: ({ running }) => <Badge tone={running ? "good" : "bad"}>{running ? "running" : "down"}</Badge>,
             },
-            { label: "Up for", show: ({ uptime }) => (uptime === undefined ? "–" : span(uptime)) },
+            { label: "Uptime", show: ({ uptime }) => (uptime === undefined ? "–" : formatDuration(uptime)) },
             {
               label: "Memory",
-              show: (node) => <Level used={node.mem_used} limit={node.mem_limit} isAlarm={node.mem_alarm} word="of" />,
+              show: (node) => (
+                <Level used={node.mem_used} limit={node.mem_limit} isAlarm={node.mem_alarm} word="high watermark" />
+              ),
             },
             {
               label: "Disk free",
               show: (node) =>
                 isInMemory ? (
-                  <span class="quiet">not used: in memory only</span>
+                  <span class="quiet">not used: the broker runs in memory only</span>
                 ) : (
-                  <Level used={node.disk_free} limit={node.disk_free_limit} isAlarm={node.disk_free_alarm} word="at least" />
+                  <Level used={node.disk_free} limit={node.disk_free_limit} isAlarm={node.disk_free_alarm} word="low watermark" />
                 ),
             },
-            { label: "Files", isNumber: true, show: ({ fd_used, fd_total }) => `${count(fd_used)} of ${count(fd_total)}` },
+            {
+              label: "File descriptors",
+              isNumber: true,
+              show: ({ fd_used, fd_total }) => `${count(fd_used)} of ${count(fd_total)}`,
+            },
           ]}
         />
       )}
@@ -139,8 +145,8 @@ interface LevelProps {
 function Level({ used, limit, isAlarm, word }: LevelProps) {
   return (
     <>
-      {octets(used)} <span class="quiet">{limit === undefined ? "" : `${word} ${octets(limit)}`}</span>{" "}
-      {isAlarm && <Badge tone="bad">alarm: publishers wait</Badge>}
+      {formatBytes(used)} <span class="quiet">{limit === undefined ? "" : `${word} ${formatBytes(limit)}`}</span>{" "}
+      {isAlarm && <Badge tone="bad">alarm: publishers are blocked</Badge>}
     </>
   );
 }

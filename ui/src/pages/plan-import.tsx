@@ -1,14 +1,14 @@
-/** What a file of definitions would change, told before it is done. */
+/** Plans an import of definitions, shows what it would change, and applies it. */
 
 import { useState } from "preact/hooks";
 import { path, post, withQuery } from "../api";
 import { FileField, readJson } from "../components/json-file";
 import { notify } from "../components/notice";
 import { Table } from "../components/table";
-import { Badge, Button, Card, Field, Figure, Figures, Form, type Tone, type Values } from "../components/ui";
+import { Badge, Button, Card, Field, Figure, Figures, Form, type FormValues, type Tone } from "../components/ui";
 import { useVhosts, vhostOptions } from "../components/vhost-select";
-import { count, shown } from "../format";
-import type { Plan, PlanEntry } from "../model";
+import { asText, count } from "../format";
+import type { Plan, PlanItem } from "../model";
 
 interface Planned {
   plan: Plan;
@@ -18,7 +18,7 @@ interface Planned {
   name: string;
 }
 
-const TONES: Record<PlanEntry["action"], Tone> = { create: "good", change: "warn", delete: "bad", blocked: "plain" };
+const TONES: Record<PlanItem["action"], Tone> = { create: "good", change: "warn", delete: "bad", blocked: "plain" };
 const address = (vhost: string, what: string): string =>
   vhost ? path("warren", "definitions", vhost, what) : path("warren", "definitions", what);
 
@@ -26,7 +26,7 @@ export function PlanImport() {
   const names = useVhosts();
   const [file, setFile] = useState<File>();
   const [planned, setPlanned] = useState<Planned>();
-  const make = async (values: Values) => {
+  const requestPlan = async (values: FormValues) => {
     const document = await readJson(file);
     const vhost = values.vhost ?? "";
     const isPruning = values.prune === "on";
@@ -36,24 +36,24 @@ export function PlanImport() {
   return (
     <Card title="Plan and apply">
       <p class="quiet">
-        A plan tells what importing a file would create, change and delete. Applying it does exactly that, or nothing, if the
-        broker has changed since.
+        A plan shows what importing a file would create, change and delete. Applying it makes exactly these changes, or none if
+        the definitions have changed since.
       </p>
-      <Form submit="Plan" action={make}>
+      <Form submit="Plan" action={requestPlan}>
         <div class="form-row">
-          <FileField id="plan-file" label="Document" choose={setFile} />
-          <Field name="vhost" label="For" choices={vhostOptions(names)} />
+          <FileField id="plan-file" label="Definitions file" choose={setFile} />
+          <Field name="vhost" label="Virtual host" choices={vhostOptions(names)} />
         </div>
         <label class="check">
-          <input type="checkbox" name="prune" /> Delete what it does not have, in the sections that it has
+          <input type="checkbox" name="prune" /> Delete objects that are missing from the file, in the sections that the file has
         </label>
       </Form>
-      {planned && <Shown planned={planned} done={() => setPlanned(undefined)} />}
+      {planned && <PlanReview planned={planned} done={() => setPlanned(undefined)} />}
     </Card>
   );
 }
 
-function Shown({ planned, done }: { planned: Planned; done: () => void }) {
+function PlanReview({ planned, done }: { planned: Planned; done: () => void }) {
   const { plan, document, vhost, isPruning, name } = planned;
   const { create = 0, change = 0, delete: deleted = 0, blocked = 0, keep = 0 } = plan.totals;
   const apply = async () => {
@@ -68,34 +68,34 @@ function Shown({ planned, done }: { planned: Planned; done: () => void }) {
         <Figure label="To create" value={count(create)} />
         <Figure label="To change" value={count(change)} />
         <Figure label="To delete" value={count(deleted)} />
-        <Figure label="Cannot be done" value={count(blocked)} />
-        <Figure label="As they are" value={count(keep)} />
+        <Figure label="Blocked" value={count(blocked)} />
+        <Figure label="Unchanged" value={count(keep)} />
       </Figures>
       {Object.keys(plan.losses).length > 0 && (
         <p class="failure" role="alert">
-          What is deleted takes along: {losses(plan.losses)}.
+          Deleting these objects also deletes: {losses(plan.losses)}.
         </p>
       )}
-      <Table<PlanEntry>
+      <Table<PlanItem>
         label="Entries of the plan"
         items={plan.items}
         itemKey={(it) => JSON.stringify([it.action, it.kind, it.vhost, it.name, it.destination, it.routing_key, it.arguments])}
-        empty="Everything in the file is there already."
+        empty="There is nothing to change: the broker already matches the file."
         columns={[
-          { label: "What", show: (it) => <Badge tone={TONES[it.action]}>{it.action}</Badge> },
+          { label: "Action", show: (it) => <Badge tone={TONES[it.action]}>{it.action}</Badge> },
           { label: "Kind", show: (it) => it.kind },
-          { label: "Name", show: (it) => <Name entry={it} /> },
-          { label: "Details", show: (it) => <Details entry={it} /> },
+          { label: "Name", show: (it) => <Name item={it} /> },
+          { label: "Details", show: (it) => <Details item={it} /> },
         ]}
       />
       {plan.items.length < plan.items_total && (
         <p class="quiet">
-          {count(plan.items.length)} of {count(plan.items_total)} are shown.
+          {count(plan.items.length)} of {count(plan.items_total)} shown.
         </p>
       )}
       {plan.left_out.map((text) => (
         <p key={text} class="quiet">
-          Left out: {text}
+          Skipped: {text}
         </p>
       ))}
       <div class="form-end">
@@ -104,7 +104,7 @@ function Shown({ planned, done }: { planned: Planned; done: () => void }) {
             Apply this plan
           </Button>
         )}
-        <Button onClick={done}>Put it away</Button>
+        <Button onClick={done}>Discard</Button>
       </div>
     </div>
   );
@@ -115,27 +115,27 @@ const losses = (table: Record<string, number>): string =>
     .map(([what, number]) => `${count(number)} ${(number === 1 ? what.replace(/s(?=_|$)/, "") : what).replaceAll("_", " ")}`)
     .join(", ");
 
-const Name = ({ entry }: { entry: PlanEntry }) => (
+const Name = ({ item }: { item: PlanItem }) => (
   <>
-    {entry.name}
-    {entry.destination !== undefined && ` → ${entry.destination}`}
-    {entry.routing_key && <code> {entry.routing_key}</code>}
-    {entry.vhost && <small>in {entry.vhost}</small>}
+    {item.name}
+    {item.destination !== undefined && ` → ${item.destination}`}
+    {item.routing_key && <code> {item.routing_key}</code>}
+    {item.vhost && <small>in {item.vhost}</small>}
   </>
 );
 
-function Details({ entry }: { entry: PlanEntry }) {
-  const { before, after, reason } = entry;
-  const changed = Object.keys({ ...before, ...after }).filter((key) => shown(before?.[key]) !== shown(after?.[key]));
+function Details({ item }: { item: PlanItem }) {
+  const { before, after, reason } = item;
+  const changed = Object.keys({ ...before, ...after }).filter((key) => asText(before?.[key]) !== asText(after?.[key]));
   return (
     <>
       {reason && <p class="reason">{reason}</p>}
-      {entry.losses && <p class="reason">takes along {losses(entry.losses)}</p>}
+      {item.losses && <p class="reason">also deletes {losses(item.losses)}</p>}
       {before && after && (
         <ul class="arguments">
           {changed.map((key) => (
             <li key={key}>
-              <span class="quiet">{key}</span> <del>{shown(before[key])}</del> → <ins>{shown(after[key])}</ins>
+              <span class="quiet">{key}</span> <del>{asText(before[key])}</del> → <ins>{asText(after[key])}</ins>
             </li>
           ))}
         </ul>

@@ -1,10 +1,10 @@
-/** Policies: arguments given to many queues and exchanges at once, by name. */
+/** Policies and operator policies. */
 
 import { path, put, remove } from "../api";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
-import { Confirm, Opening } from "../components/dialog";
+import { ConfirmButton, DialogButton } from "../components/dialog";
 import { LiveTable } from "../components/table";
-import { Card, Field, Form, Page, type Values } from "../components/ui";
+import { Card, Field, Form, type FormValues, Page } from "../components/ui";
 import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
 import type { Policy } from "../model";
@@ -23,13 +23,13 @@ export function Policies({ user }: { user: User }) {
       <Kind
         kind="policies"
         title="Policies"
-        note="Of those whose pattern matches a name, the one with the highest priority counts."
+        note="If several policies match a name, the one with the highest priority applies."
         mayChange={mayMakePolicies(user)}
       />
       <Kind
         kind="operator-policies"
         title="Operator policies"
-        note="Bounds that nobody else can lift: the stricter of both counts."
+        note="Operator policies are upper bounds: if a policy sets the same key, the stricter value applies."
         mayChange={isAdministrator(user)}
       />
     </Page>
@@ -44,7 +44,7 @@ function Kind({ kind, title, note, mayChange }: KindProps) {
       title={title}
       aside={
         mayChange && (
-          <Opening label={kind === "policies" ? "New policy" : "New operator policy"}>
+          <DialogButton label={kind === "policies" ? "New policy" : "New operator policy"}>
             {(close) => (
               <NewPolicy
                 kind={kind}
@@ -54,7 +54,7 @@ function Kind({ kind, title, note, mayChange }: KindProps) {
                 }}
               />
             )}
-          </Opening>
+          </DialogButton>
         )
       }
     >
@@ -67,17 +67,17 @@ function Kind({ kind, title, note, mayChange }: KindProps) {
           { label: "Virtual host", show: ({ vhost }) => vhost },
           { label: "Name", show: ({ name }) => name },
           { label: "Pattern", show: ({ pattern }) => <code>{pattern}</code> },
-          { label: "Applies to", show: (policy) => policy["apply-to"] },
+          { label: "Apply to", show: (policy) => policy["apply-to"] },
           { label: "Definition", show: ({ definition }) => <Arguments table={definition} /> },
           { label: "Priority", isNumber: true, show: ({ priority }) => priority },
           {
             label: "Actions",
             show: ({ vhost, name }) =>
               mayChange && (
-                <Confirm
+                <ConfirmButton
                   label="Delete"
                   object={`the policy “${name}”`}
-                  question="What it says does not hold any more, from now on."
+                  question="The policy no longer applies to the queues and exchanges that it matches."
                   action={() => remove(path(kind, vhost, name)).then(refresh)}
                 />
               ),
@@ -89,7 +89,7 @@ function Kind({ kind, title, note, mayChange }: KindProps) {
 }
 
 function NewPolicy({ kind, close }: Pick<KindProps, "kind"> & { close: () => void }) {
-  const create = async (values: Values) => {
+  const create = async (values: FormValues) => {
     const { vhost = "/", name = "", pattern, definition = "" } = values;
     await put(path(kind, vhost, name), {
       pattern,
@@ -104,8 +104,8 @@ function NewPolicy({ kind, close }: Pick<KindProps, "kind"> & { close: () => voi
     <Form submit="Create" action={create}>
       <VhostField />
       <Field name="name" label="Name" required />
-      <Field name="pattern" label="Pattern" required note="a regular expression for names, as ^orders\." />
-      <Field name="apply-to" label="Applies to" choices={choices} />
+      <Field name="pattern" label="Pattern" required note="a regular expression that names match, such as ^orders\." />
+      <Field name="apply-to" label="Apply to" choices={choices} />
       <Field name="priority" label="Priority" type="number" value={0} />
       <Field name="definition" label="Definition" rows={4} note={ARGUMENTS_NOTE} placeholder="message-ttl = 60000" />
     </Form>

@@ -1,78 +1,91 @@
-/** One queue: what waits in it, how fast it moves, who takes from it, and its messages. */
+/** One queue: its totals and rates, its messages, consumers, leases and bindings. */
 
 import { path, post, put, remove, withQuery } from "../api";
 import { Arguments } from "../components/arguments";
 import { ConsumerTable } from "../components/consumer-table";
-import { Confirm, Opening } from "../components/dialog";
+import { ConfirmButton, DialogButton } from "../components/dialog";
 import { MessageCharts } from "../components/message-charts";
 import { notify } from "../components/notice";
 import { PublishForm } from "../components/publish-form";
-import { Badge, Button, Card, Facts, Failure, Figure, Figures, Loading, Page, State, type Tab, Tabs } from "../components/ui";
-import { count, octets } from "../format";
+import {
+  Badge,
+  Button,
+  Card,
+  ErrorMessage,
+  Facts,
+  Figure,
+  Figures,
+  Loading,
+  Page,
+  State,
+  type Tab,
+  Tabs,
+} from "../components/ui";
+import { count, formatBytes } from "../format";
 import { useLive } from "../live";
 import type { Binding, Queue } from "../model";
-import { go, link, setQuery, usePlace } from "../router";
+import { link, navigate, setQuery, useLocation } from "../router";
 import { BindForm, BindingTable } from "./bindings";
 import { DEFAULT_EXCHANGE } from "./exchanges";
 import { GetMessages } from "./get-messages";
 import { Leases } from "./leases";
 import { Move } from "./move-messages";
-import { SpanChoice, samplesOver, useAge } from "./overview";
+import { samplingQuery, TimeRangeSelect, useTimeRange } from "./overview";
 import { messageStart, Peek } from "./peek";
 import { Features } from "./queues";
-import { StreamClientsOf, StreamFacts, StreamFigures, streamStart } from "./stream";
+import { StreamClientTables, StreamFacts, StreamFigures, streamStart } from "./stream";
 
 const STREAM = "stream";
 
 export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
-  const age = useAge();
+  const age = useTimeRange();
   const address = path("queues", vhost, name);
-  const { data, error, refresh } = useLive<Queue>(withQuery(address, samplesOver(age)));
-  const tab = usePlace().query.get("tab") ?? "overview";
+  const { data, error, refresh } = useLive<Queue>(withQuery(address, samplingQuery(age)));
+  const tab = useLocation().query.get("tab") ?? "overview";
   return (
     <Page
       title={name}
       aside={
         <>
-          <SpanChoice age={age} />
+          <TimeRangeSelect age={age} />
           <a class="button" href={withQuery(link("topology"), { vhost, kind: "queue", name })}>
             Topology
           </a>
           {data && <Pause vhost={vhost} name={name} isPaused={data.paused ?? false} changed={refresh} />}
           {data && data.type !== STREAM && (
-            <Confirm
+            <ConfirmButton
               label="Purge"
               object={`the queue “${name}”`}
-              question={`All ${count(data.messages_ready)} ready messages are lost for good. Those that are unacknowledged stay.`}
+              question={`All ${count(data.messages_ready)} ready messages are deleted permanently. Unacknowledged messages are not purged.`}
               action={() =>
                 remove(path("queues", vhost, name, "contents")).then(() => {
-                  notify("Purged.");
+                  notify("Queue purged.");
                   refresh();
                 })
               }
             />
           )}
           {data && (
-            <Confirm
+            <ConfirmButton
               label="Delete"
               object={`the queue “${name}”`}
-              question={`The queue goes, with its bindings and all ${count(data.messages)} messages.`}
-              action={() => remove(address).then(() => go(link("queues")))}
+              question={`The queue is deleted with its bindings and all ${count(data.messages)} messages.`}
+              action={() => remove(address).then(() => navigate(link("queues")))}
             />
           )}
         </>
       }
     >
-      <Failure error={error} />
+      <ErrorMessage error={error} />
       {!data && !error && <Loading />}
       {data && (
         <>
           {data.paused && (
             <p class="paused" role="status">
-              This queue is paused: nothing is handed out until it goes on. Publishing and acknowledging go on.
+              This queue is paused: no messages are delivered until it is resumed. Publishing and acknowledging continue.
             </p>
           )}
-          {data.type === STREAM ? <StreamFigures vhost={vhost} name={name} /> : <Lengths queue={data} />}
+          {data.type === STREAM ? <StreamFigures vhost={vhost} name={name} /> : <QueueTotals queue={data} />}
           <Tabs
             current={tab}
             choose={(chosen) => setQuery({ tab: chosen })}
@@ -84,22 +97,26 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
   );
 }
 
-const Lengths = ({ queue }: { queue: Queue }) => (
+const QueueTotals = ({ queue }: { queue: Queue }) => (
   <Figures>
     <Figure label="Ready" value={count(queue.messages_ready)} />
     <Figure label="Unacknowledged" value={count(queue.messages_unacknowledged)} />
     <Figure label="Consumers" value={count(queue.consumers)} />
-    <Figure label="On the disk only" value={count(queue.messages_paged_out)} />
-    <Figure label="Bodies" value={octets(queue.message_bytes)} />
+    <Figure label="Paged out" value={count(queue.messages_paged_out)} />
+    <Figure label="Message bytes" value={formatBytes(queue.message_bytes)} />
   </Figures>
 );
 
 function classicTabs(queue: Queue, changed: () => void): Tab[] {
   const { vhost, name } = queue;
   return [
-    { name: "overview", label: "Overview", content: () => <Now queue={queue} /> },
-    { name: "messages", label: "Messages", content: () => <Peek vhost={vhost} name={name} start={messageStart} /> },
-    { name: "get", label: "Take out", content: () => <GetMessages address={path("queues", vhost, name)} changed={changed} /> },
+    { name: "overview", label: "Overview", content: () => <QueueDetails queue={queue} /> },
+    { name: "messages", label: "Peek", content: () => <Peek vhost={vhost} name={name} start={messageStart} /> },
+    {
+      name: "get",
+      label: "Get messages",
+      content: () => <GetMessages address={path("queues", vhost, name)} changed={changed} />,
+    },
     { name: "move", label: "Move", content: () => <Move vhost={vhost} name={name} changed={changed} /> },
     publishing(queue),
     {
@@ -125,12 +142,12 @@ function streamTabs(queue: Queue): Tab[] {
       content: () => (
         <>
           <StreamFacts vhost={vhost} name={name} />
-          <Now queue={queue} />
+          <QueueDetails queue={queue} />
         </>
       ),
     },
-    { name: "messages", label: "Messages", content: () => <Peek vhost={vhost} name={name} start={streamStart} /> },
-    { name: "clients", label: "Readers and publishers", content: () => <StreamClientsOf vhost={vhost} name={name} /> },
+    { name: "messages", label: "Peek", content: () => <Peek vhost={vhost} name={name} start={streamStart} /> },
+    { name: "clients", label: "Consumers and publishers", content: () => <StreamClientTables vhost={vhost} name={name} /> },
     publishing(queue),
     { name: "bindings", label: "Bindings", content: () => <Bindings vhost={vhost} name={name} /> },
   ];
@@ -141,7 +158,7 @@ const publishing = ({ vhost, name }: Queue): Tab => ({
   label: "Publish",
   content: () => (
     <Card>
-      <p class="quiet">Goes to the default exchange, with the name of the queue as its routing key.</p>
+      <p class="quiet">The message is published to the default exchange, with the name of the queue as its routing key.</p>
       <PublishForm
         routingKey={name}
         publish={(message) => post(path("exchanges", vhost, DEFAULT_EXCHANGE, "publish"), message)}
@@ -161,13 +178,13 @@ function Pause({ vhost, name, isPaused, changed }: PauseProps) {
   const address = path("warren", "queues", vhost, name, "pause");
   const change = async () => {
     await (isPaused ? remove(address) : put(address));
-    notify(isPaused ? "The queue goes on." : "The queue is paused.");
+    notify(isPaused ? "Queue resumed." : "Queue paused.");
     changed();
   };
   return <Button onClick={change}>{isPaused ? "Resume" : "Pause"}</Button>;
 }
 
-function Now({ queue }: { queue: Queue }) {
+function QueueDetails({ queue }: { queue: Queue }) {
   return (
     <>
       <MessageCharts
@@ -175,7 +192,7 @@ function Now({ queue }: { queue: Queue }) {
         stats={queue.message_stats}
         kinds={["publish", "deliver", "deliver_no_ack", "ack", "redeliver", "get"]}
       />
-      <Card title="Facts">
+      <Card title="Details">
         <Facts
           facts={[
             ["State", queue.paused ? <Badge tone="warn">paused</Badge> : <State state={queue.state} />],
@@ -186,13 +203,13 @@ function Now({ queue }: { queue: Queue }) {
             ["Arguments", <Arguments table={queue.arguments} />],
             ["Policy", queue.policy],
             ["Operator policy", queue.operator_policy],
-            ["What policies say", <Arguments table={queue.effective_policy_definition} />],
+            ["Effective policy definition", <Arguments table={queue.effective_policy_definition} />],
             ["Active consumer", queue.single_active_consumer_tag],
             ["Exclusive consumer", queue.exclusive_consumer_tag],
             ["Idle since", queue.idle_since],
-            ["In memory", `${count(queue.messages_ram)} messages, ${octets(queue.message_bytes_ram)}`],
-            ["Persistent", `${count(queue.messages_persistent)} messages, ${octets(queue.message_bytes_persistent)}`],
-            ["Memory of the queue", octets(queue.memory)],
+            ["In memory", `${count(queue.messages_ram)} messages, ${formatBytes(queue.message_bytes_ram)}`],
+            ["Persistent", `${count(queue.messages_persistent)} messages, ${formatBytes(queue.message_bytes_persistent)}`],
+            ["Queue memory", formatBytes(queue.memory)],
           ]}
         />
       </Card>
@@ -204,9 +221,9 @@ function Bindings({ vhost, name }: { vhost: string; name: string }) {
   const live = useLive<Binding[]>(path("queues", vhost, name, "bindings"));
   return (
     <Card
-      title="What routes to it"
+      title="Bindings to this queue"
       aside={
-        <Opening label="Bind">
+        <DialogButton label="Bind">
           {(close) => (
             <BindForm
               vhost={vhost}
@@ -217,7 +234,7 @@ function Bindings({ vhost, name }: { vhost: string; name: string }) {
               }}
             />
           )}
-        </Opening>
+        </DialogButton>
       }
     >
       <BindingTable live={live} end="source" />

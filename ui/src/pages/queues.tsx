@@ -1,12 +1,12 @@
-/** Every queue that one may see. */
+/** The list of queues. */
 
 import { path, put } from "../api";
 import { ARGUMENTS_NOTE, parseArguments } from "../components/arguments";
-import { Opening } from "../components/dialog";
+import { DialogButton } from "../components/dialog";
 import { notify } from "../components/notice";
-import { Listing } from "../components/table";
-import { Badge, Check, Field, Form, Page, State, type Values } from "../components/ui";
-import { useChosenVhost, VhostChoice, VhostField } from "../components/vhost-select";
+import { PagedTable } from "../components/table";
+import { Badge, Checkbox, Field, Form, type FormValues, Page, State } from "../components/ui";
+import { useSelectedVhost, VhostField, VhostSelect } from "../components/vhost-select";
 import { count, rate } from "../format";
 import { type Queue, rateOf } from "../model";
 import { link } from "../router";
@@ -31,20 +31,20 @@ const SHOWN = [
 ].join(","); // prettier-ignore
 
 export function Queues() {
-  const vhost = useChosenVhost();
+  const vhost = useSelectedVhost();
   return (
     <Page
       title="Queues"
       aside={
         <>
-          <VhostChoice />
-          <Opening label="New queue" kind="main">
+          <VhostSelect />
+          <DialogButton label="New queue" kind="main">
             {(close) => <NewQueue close={close} />}
-          </Opening>
+          </DialogButton>
         </>
       }
     >
-      <Listing<Queue>
+      <PagedTable<Queue>
         label="Queues"
         url={vhost ? path("queues", vhost) : path("queues")}
         query={{ columns: SHOWN }}
@@ -65,13 +65,13 @@ export function Queues() {
           },
           { label: "Total", sort: "messages", isNumber: true, show: (it) => count(it.messages) },
           {
-            label: "In",
+            label: "Incoming",
             sort: "message_stats.publish_details.rate",
             isNumber: true,
             show: (it) => rate(rateOf(it.message_stats, "publish")),
           },
           {
-            label: "Out",
+            label: "Deliver / get",
             sort: "message_stats.deliver_get_details.rate",
             isNumber: true,
             show: (it) => rate(rateOf(it.message_stats, "deliver_get")),
@@ -97,13 +97,13 @@ export function Features({ queue }: { queue: Queue }) {
   return (
     <>
       {queue.paused && (
-        <Badge tone="warn" title="hands nothing out">
+        <Badge tone="warn" title="paused: no messages are delivered">
           paused
         </Badge>
       )}
-      {queue.durable && <Badge title="declared durable: survives a restart, unless the broker is in memory">durable</Badge>}
-      {queue.auto_delete && <Badge title="goes with its last consumer">auto-delete</Badge>}
-      {queue.exclusive && <Badge title="goes with its connection">exclusive</Badge>}
+      {queue.durable && <Badge title="durable: survives a restart, unless the broker runs in memory only">durable</Badge>}
+      {queue.auto_delete && <Badge title="auto-delete: deleted when its last consumer is cancelled">auto-delete</Badge>}
+      {queue.exclusive && <Badge title="exclusive: deleted when its connection closes">exclusive</Badge>}
       {ABBREVIATED.filter(([argument]) => queue.arguments && argument in queue.arguments).map(([argument, text]) => (
         <Badge key={argument} title={`${argument} = ${JSON.stringify(queue.arguments[argument])}`}>
           {text}
@@ -115,14 +115,14 @@ export function Features({ queue }: { queue: Queue }) {
 }
 
 function NewQueue({ close }: { close: () => void }) {
-  const create = async (values: Values) => {
+  const create = async (values: FormValues) => {
     const { vhost = "/", name = "", type } = values;
     await put(path("queues", vhost, name), {
       durable: values.durable === "true",
       auto_delete: values.auto_delete === "on",
       arguments: { "x-queue-type": type, ...parseArguments(values.arguments ?? "") },
     });
-    notify(`The queue “${name}” is there.`);
+    notify(`Queue “${name}” created.`);
     close();
   };
   return (
@@ -132,18 +132,18 @@ function NewQueue({ close }: { close: () => void }) {
       <Field name="type" label="Type" choices={["classic", "stream"]} />
       <Field
         name="durable"
-        label="Survives a restart"
+        label="Durability"
         choices={[
-          ["true", "yes (durable)"],
-          ["false", "no (transient)"],
+          ["true", "durable"],
+          ["false", "transient"],
         ]}
       />
-      <Check name="auto_delete" label="Delete it when its last consumer goes" />
+      <Checkbox name="auto_delete" label="Auto-delete: delete the queue when its last consumer is cancelled" />
       <Field
         name="arguments"
         label="Arguments"
         rows={3}
-        note={`${ARGUMENTS_NOTE}. As x-message-ttl, x-max-length, x-dead-letter-exchange`}
+        note={`${ARGUMENTS_NOTE}. For example x-message-ttl, x-max-length, x-dead-letter-exchange`}
         placeholder="x-message-ttl = 60000"
       />
     </Form>

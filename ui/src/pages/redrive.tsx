@@ -1,85 +1,85 @@
-/** Sending dead letters back: which, where to, what is changed; first as a preview. */
+/** Redrives dead letters: chooses the destination and edits, previews, and starts the job. */
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
 import { ARGUMENTS_NOTE, parseArguments } from "../components/arguments";
-import { Opening } from "../components/dialog";
+import { DialogButton } from "../components/dialog";
 import { PreviewCard } from "../components/job";
-import { Button, Field, Form, type Values } from "../components/ui";
+import { Button, Field, Form, type FormValues } from "../components/ui";
 import { count } from "../format";
-import type { Cause, Job, Preview } from "../model";
+import type { DeathCause, Job, Preview } from "../model";
 
 interface RedriveProps {
   vhost: string;
   name: string;
-  cause: Cause | undefined;
-  chosen: ReadonlySet<number>;
+  cause: DeathCause | undefined;
+  selected: ReadonlySet<number>;
   started: (job: string) => void;
 }
 
-const WAYS: [string, string][] = [
-  ["queue", "the queue that each died in"],
-  ["exchange", "the exchange that each came by"],
-  ["other-queue", "this queue"],
-  ["other-exchange", "this exchange"],
+const TARGETS: [string, string][] = [
+  ["queue", "original queue of each message"],
+  ["exchange", "original exchange of each message"],
+  ["other-queue", "another queue"],
+  ["other-exchange", "another exchange"],
 ];
 
 export const Redrive = (props: RedriveProps) => (
-  <Opening label="Send back" title={`Send back ${whichOf(props)}`} kind="main">
+  <DialogButton label="Redrive" title={`Redrive ${describeSelection(props)}`} kind="main">
     {(close) => <RedriveForm {...props} close={close} />}
-  </Opening>
+  </DialogButton>
 );
 
-function whichOf({ cause, chosen }: RedriveProps): string {
-  if (chosen.size) return chosen.size === 1 ? "the chosen message" : `${count(chosen.size)} chosen messages`;
-  return cause ? "all of this cause" : "all dead letters";
+function describeSelection({ cause, selected }: RedriveProps): string {
+  if (selected.size) return selected.size === 1 ? "the selected message" : `${count(selected.size)} selected messages`;
+  return cause ? "all messages of this cause" : "all dead letters";
 }
 
-function RedriveForm({ vhost, name, cause, chosen, started, close }: RedriveProps & { close: () => void }) {
-  const [order, setOrder] = useState<Record<string, unknown>>();
+function RedriveForm({ vhost, name, cause, selected, started, close }: RedriveProps & { close: () => void }) {
+  const [body, setBody] = useState<Record<string, unknown>>();
   const [preview, setPreview] = useState<Preview>();
-  const [way, setWay] = useState("queue");
+  const [target, setTarget] = useState("queue");
   const address = path("warren", "queues", vhost, name, "redrive");
-  const look = async (values: Values) => {
+  const requestPreview = async (values: FormValues) => {
     const wanted = {
-      ...orderOf(values, chosen.size === 1),
-      ...(chosen.size ? { places: [...chosen] } : cause ? { group: cause } : {}),
+      ...bodyOf(values, selected.size === 1),
+      ...(selected.size ? { places: [...selected] } : cause ? { group: cause } : {}),
     };
     setPreview(undefined);
     setPreview(await post<Preview>(address, { ...wanted, dry_run: true }));
-    setOrder(wanted);
+    setBody(wanted);
   };
-  const send = async () => {
-    const job = await post<Job>(address, order);
+  const redrive = async () => {
+    const job = await post<Job>(address, body);
     started(job.id);
     close();
   };
   return (
     <>
-      <Form submit="Preview" action={look}>
-        <div onChange={({ target }) => target instanceof HTMLSelectElement && setWay(target.value)}>
-          <Field name="to" label="To" choices={WAYS} />
+      <Form submit="Preview" action={requestPreview}>
+        <div onChange={({ target }) => target instanceof HTMLSelectElement && setTarget(target.value)}>
+          <Field name="to" label="Destination" choices={TARGETS} />
         </div>
         <div class="form-row">
-          {way === "other-queue" && <Field name="where" label="Queue" required />}
-          {way === "other-exchange" && <Field name="where" label="Exchange" required />}
-          {way.endsWith("exchange") && <Field name="routing_key" label="Routing key" note="empty: its own" />}
+          {target === "other-queue" && <Field name="where" label="Queue" required />}
+          {target === "other-exchange" && <Field name="where" label="Exchange" required />}
+          {target.endsWith("exchange") && <Field name="routing_key" label="Routing key" note="empty: unchanged" />}
         </div>
         <div class="form-row">
-          <Field name="rate" label="Messages a second" type="number" step="any" note="empty: as fast as it goes" />
-          <Field name="limit" label="At most" type="number" note="empty: all" />
+          <Field name="rate" label="Messages per second" type="number" step="any" note="empty: unlimited" />
+          <Field name="limit" label="Limit" type="number" note="empty: all" />
         </div>
         <details>
-          <summary>Change something on the way</summary>
+          <summary>Edit messages</summary>
           <Field name="headers" label="Set headers" rows={2} note={ARGUMENTS_NOTE} />
-          <Field name="removed" label="Remove headers" note="names, with commas between" />
-          {chosen.size === 1 && <Field name="payload" label="New payload" rows={3} note="empty: as it is" />}
+          <Field name="removed" label="Remove headers" note="names, separated by commas" />
+          {selected.size === 1 && <Field name="payload" label="New payload" rows={3} note="empty: unchanged" />}
         </details>
       </Form>
       {preview && (
         <PreviewCard preview={preview}>
-          <Button kind="main" disabled={!preview.would_go} onClick={send}>
-            Send
+          <Button kind="main" disabled={!preview.would_go} onClick={redrive}>
+            Redrive
           </Button>
         </PreviewCard>
       )}
@@ -87,7 +87,7 @@ function RedriveForm({ vhost, name, cause, chosen, started, close }: RedriveProp
   );
 }
 
-function orderOf(values: Values, isOne: boolean): Record<string, unknown> {
+function bodyOf(values: FormValues, isOne: boolean): Record<string, unknown> {
   const { to = "queue", where = "", routing_key = "", rate, limit, headers = "", removed = "", payload } = values;
   const edit = {
     headers: parseArguments(headers),
@@ -102,13 +102,13 @@ function orderOf(values: Values, isOne: boolean): Record<string, unknown> {
     ...(to === "other-queue" ? { queue: where } : {}),
     ...(to === "other-exchange" ? { exchange: where } : {}),
     ...(to.endsWith("exchange") && routing_key ? { routing_key } : {}),
-    ...pacing(rate, limit),
+    ...rateAndLimit(rate, limit),
     edit,
   };
 }
 
-/** How fast, and how many, if that is said. */
-export const pacing = (rate: string | undefined, limit: string | undefined): Record<string, number> => ({
+/** The fields of a body for a rate and a limit, as far as they are given. */
+export const rateAndLimit = (rate: string | undefined, limit: string | undefined): Record<string, number> => ({
   ...(rate ? { rate: Number(rate) } : {}),
   ...(limit ? { limit: Number(limit) } : {}),
 });

@@ -1,25 +1,25 @@
-/** Where a message would go from an exchange, and why nowhere else; nothing is published. */
+/** Traces how an exchange would route a message, without publishing it. */
 
 import { useState } from "preact/hooks";
 import { path, post } from "../api";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
 import { Table } from "../components/table";
-import { Badge, Card, Field, Form, type Tone, type Values } from "../components/ui";
+import { Badge, Card, Field, Form, type FormValues, type Tone } from "../components/ui";
 import { count } from "../format";
-import type { Judged, Reached, Trace } from "../model";
+import type { RoutedQueue, Trace, TracedBinding } from "../model";
 import { link } from "../router";
 
 const MISSES = 50;
-const OUTCOMES: Record<Reached["outcome"], [Tone, string]> = {
-  accepted: ["good", "takes it"],
-  refused: ["bad", "refuses it"],
-  dropped: ["bad", "drops it"],
-  expired: ["warn", "lets it expire"],
+const OUTCOMES: Record<RoutedQueue["outcome"], [Tone, string]> = {
+  accepted: ["good", "accepted"],
+  refused: ["bad", "rejected"],
+  dropped: ["bad", "dropped"],
+  expired: ["warn", "expires"],
 };
 
-export function RouteTool({ vhost, name }: { vhost: string; name: string }) {
+export function RouteTrace({ vhost, name }: { vhost: string; name: string }) {
   const [trace, setTrace] = useState<Trace>();
-  const look = async (values: Values) => {
+  const requestTrace = async (values: FormValues) => {
     const headers = parseArguments(values.headers ?? "");
     const answer = await post<Trace>(path("warren", "exchanges", vhost, name, "route"), {
       routing_key: values.routing_key ?? "",
@@ -32,60 +32,60 @@ export function RouteTool({ vhost, name }: { vhost: string; name: string }) {
     setTrace(answer);
   };
   return (
-    <Card title="Where would a message go?">
-      <p class="quiet">Nothing is published, and no counter moves.</p>
-      <Form submit="Find out" action={look}>
+    <Card title="Trace route">
+      <p class="quiet">Shows how a message would be routed. Nothing is published, and no statistics change.</p>
+      <Form submit="Trace" action={requestTrace}>
         <div class="form-row">
-          <Field name="routing_key" label="With the routing key" placeholder="order.new.eu" />
-          <Field name="headers" label="And headers" rows={2} note={ARGUMENTS_NOTE} placeholder="tenant = acme" />
-          <Field name="properties" label="And properties" rows={2} placeholder="priority = 5" />
+          <Field name="routing_key" label="Routing key" placeholder="order.new.eu" />
+          <Field name="headers" label="Headers" rows={2} note={ARGUMENTS_NOTE} placeholder="tenant = acme" />
+          <Field name="properties" label="Properties" rows={2} placeholder="priority = 5" />
         </div>
       </Form>
-      {trace && <Found vhost={vhost} trace={trace} />}
+      {trace && <TraceResult vhost={vhost} trace={trace} />}
     </Card>
   );
 }
 
-function Found({ vhost, trace }: { vhost: string; trace: Trace }) {
+function TraceResult({ vhost, trace }: { vhost: string; trace: Trace }) {
   const { queues, misses } = trace;
   return (
     <div class="found">
       {trace.refusals.map((text) => (
         <p key={text} class="failure" role="alert">
-          It would be refused: {text}
+          Publishing would fail: {text}
         </p>
       ))}
       <h3>
-        {trace.is_routed ? `It would reach ${many(trace.queues_total, "queue")}` : "It would reach no queue"}
+        {trace.is_routed ? `Routed to ${many(trace.queues_total, "queue")}` : "Not routed to any queue"}
         {trace.exchanges.length > 1 && `, through ${count(trace.exchanges.length)} exchanges`}
       </h3>
       {trace.is_routed && (
-        <Table<Reached>
-          label="Queues that it would reach"
+        <Table<RoutedQueue>
+          label="Destination queues"
           items={queues}
           itemKey={(it) => it.name}
           columns={[
             { label: "Queue", show: (it) => <a href={link("queues", vhost, it.name)}>{it.name}</a> },
-            { label: "Which", show: (it) => <Outcome queue={it} /> },
-            { label: "Because", show: (it) => <Reasons queue={it} /> },
+            { label: "Outcome", show: (it) => <Outcome queue={it} /> },
+            { label: "Matching bindings", show: (it) => <MatchingBindings queue={it} /> },
           ]}
         />
       )}
-      <Rest shown={queues.length} total={trace.queues_total} />
+      <ShownOf shown={queues.length} total={trace.queues_total} />
       {misses.length > 0 && (
         <>
           <h3>
-            Why not along {many(trace.misses_total, "other binding")}
-            {trace.misses_total > misses.length && ` (the nearest ${count(misses.length)})`}
+            {many(trace.misses_total, "binding")} without a match
+            {trace.misses_total > misses.length && ` (the closest ${count(misses.length)})`}
           </h3>
-          <Table<Judged>
+          <Table<TracedBinding>
             label="Bindings that do not match"
             items={misses}
             itemKey={(it) => `${it.source} ${it.destination_type} ${it.destination} ${it.properties_key}`}
             columns={[
-              { label: "To", show: (it) => <Destination vhost={vhost} judged={it} /> },
-              { label: "Bound with", show: (it) => <Bound judged={it} /> },
-              { label: "Why not", show: (it) => it.reason },
+              { label: "Destination", show: (it) => <Destination vhost={vhost} binding={it} /> },
+              { label: "Binding", show: (it) => <BindingKey binding={it} /> },
+              { label: "Reason", show: (it) => it.reason },
             ]}
           />
         </>
@@ -96,24 +96,24 @@ function Found({ vhost, trace }: { vhost: string; trace: Trace }) {
 
 const many = (number: number, what: string): string => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 
-const Rest = ({ shown, total }: { shown: number; total: number }) =>
+const ShownOf = ({ shown, total }: { shown: number; total: number }) =>
   shown < total ? (
     <p class="quiet">
-      {count(shown)} of {count(total)} are shown.
+      {count(shown)} of {count(total)} shown.
     </p>
   ) : null;
 
-function Outcome({ queue }: { queue: Reached }) {
+function Outcome({ queue }: { queue: RoutedQueue }) {
   const [tone, text] = OUTCOMES[queue.outcome];
   return (
     <>
       <Badge tone={tone}>{text}</Badge>
-      {!queue.is_certain && <Badge tone="warn">perhaps</Badge>}
-      {queue.pushes_out && <Badge tone="warn">older ones go</Badge>}
+      {!queue.is_certain && <Badge tone="warn">possible</Badge>}
+      {queue.pushes_out && <Badge tone="warn">drops older messages</Badge>}
       {queue.paused && <Badge tone="warn">paused</Badge>}
       {queue.dead_letter && (
         <small>
-          what dies goes to {queue.dead_letter.exchange || "the default exchange"}
+          dead letters go to {queue.dead_letter.exchange || "the default exchange"}
           {queue.dead_letter.exists ? "" : ", which does not exist"}
         </small>
       )}
@@ -121,36 +121,36 @@ function Outcome({ queue }: { queue: Reached }) {
   );
 }
 
-function Reasons({ queue }: { queue: Reached }) {
+function MatchingBindings({ queue }: { queue: RoutedQueue }) {
   return (
     <>
       {queue.reason && <p class="reason">{queue.reason}</p>}
       <ul class="arguments">
-        {queue.through.map((judged) => (
-          <li key={`${judged.source} ${judged.properties_key}`}>
-            {judged.source !== undefined && <span class="quiet">{judged.source || "(default)"}: </span>}
-            {judged.reason}
+        {queue.through.map((binding) => (
+          <li key={`${binding.source} ${binding.properties_key}`}>
+            {binding.source !== undefined && <span class="quiet">{binding.source || "(default)"}: </span>}
+            {binding.reason}
           </li>
         ))}
       </ul>
-      <Rest shown={queue.through.length} total={queue.bindings} />
+      <ShownOf shown={queue.through.length} total={queue.bindings} />
     </>
   );
 }
 
-function Destination({ vhost, judged }: { vhost: string; judged: Judged }) {
-  const kind = judged.destination_type === "exchange" ? "exchanges" : "queues";
+function Destination({ vhost, binding }: { vhost: string; binding: TracedBinding }) {
+  const kind = binding.destination_type === "exchange" ? "exchanges" : "queues";
   return (
     <>
-      <a href={link(kind, vhost, judged.destination ?? "")}>{judged.destination}</a>{" "}
-      {judged.destination_type === "exchange" && <Badge>exchange</Badge>}
+      <a href={link(kind, vhost, binding.destination ?? "")}>{binding.destination}</a>{" "}
+      {binding.destination_type === "exchange" && <Badge>exchange</Badge>}
     </>
   );
 }
 
-const Bound = ({ judged }: { judged: Judged }) => (
+const BindingKey = ({ binding }: { binding: TracedBinding }) => (
   <>
-    {judged.binding_key && <code>{judged.binding_key}</code>}
-    <Arguments table={judged.arguments} />
+    {binding.binding_key && <code>{binding.binding_key}</code>}
+    <Arguments table={binding.arguments} />
   </>
 );

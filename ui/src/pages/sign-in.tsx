@@ -1,4 +1,4 @@
-/** The way in. */
+/** The sign-in page. */
 
 import { Field, Form } from "../components/ui";
 import type { Session } from "../session";
@@ -10,7 +10,7 @@ export function SignIn({ signIn }: Pick<Session, "signIn">) {
         <img src="icon.svg" alt="" width="40" height="40" /> Warren
       </h1>
       <Form submit="Sign in" action={({ username = "", password = "" }) => signIn(username, password)}>
-        <Field name="username" label="User" required autocomplete="username" />
+        <Field name="username" label="Username" required autocomplete="username" />
         <Field name="password" label="Password" type="password" autocomplete="current-password" />
       </Form>
     </main>

@@ -1,24 +1,24 @@
-/** What a queue has that is a stream: offsets, files, readers and publishers, and where to begin to look. */
+/** The stream parts of a queue page: offsets, segments, consumers, publishers, and the start position of peeking. */
 
 import { useState } from "preact/hooks";
 import { get, path, withQuery } from "../api";
 import { Table } from "../components/table";
-import { Badge, Card, Facts, Failure, Field, Figure, Figures, Loading } from "../components/ui";
-import { count, octets, time } from "../format";
+import { Badge, Card, ErrorMessage, Facts, Field, Figure, Figures, Loading } from "../components/ui";
+import { count, formatBytes, time } from "../format";
 import { useLive } from "../live";
 import type { Stream, StreamClients, StreamReader } from "../model";
 import { link } from "../router";
-import { COUNT } from "./message-search";
-import type { Start } from "./peek";
-import { ago, kept } from "./streams";
+import { PAGE_SIZE } from "./message-search";
+import type { PeekStart } from "./peek";
+import { ago, describeRetention } from "./streams";
 
 interface StreamName {
   vhost: string;
   name: string;
 }
 
-/** Of many files the newest are shown. */
-const FILES_SHOWN = 100;
+/** The newest segments, as a stream can have many. */
+const SEGMENTS_SHOWN = 100;
 const streamAt = (vhost: string, name: string) => path("warren", "streams", vhost, name);
 const useClients = ({ vhost, name }: StreamName) => useLive<StreamClients>(path("warren", "streams", vhost, name, "clients"));
 
@@ -30,51 +30,51 @@ export function StreamFigures({ vhost, name }: StreamName) {
     <Figures>
       <Figure label="Messages" value={count(data && data.committed - data.first)} />
       <Figure label="First offset" value={count(data?.first)} />
-      <Figure label="End" value={count(data?.committed)} />
-      <Figure label="On the disk" value={octets(data?.octets)} />
-      <Figure label="Readers" value={count(clients?.readers.length)} />
-      <Figure label="Most behind" value={count(lags.length ? Math.max(...lags) : undefined)} />
+      <Figure label="End offset" value={count(data?.committed)} />
+      <Figure label="Size on disk" value={formatBytes(data?.octets)} />
+      <Figure label="Consumers" value={count(clients?.readers.length)} />
+      <Figure label="Max lag" value={count(lags.length ? Math.max(...lags) : undefined)} />
     </Figures>
   );
 }
 
 export function StreamFacts({ vhost, name }: StreamName) {
   const { data, error } = useLive<Stream>(streamAt(vhost, name));
-  if (!data) return error ? <Failure error={error} /> : <Loading />;
+  if (!data) return error ? <ErrorMessage error={error} /> : <Loading />;
   const { retention, segments } = data;
   return (
     <>
-      <Card title="What is there">
+      <Card title="Stream">
         <Facts
           facts={[
-            ["Offsets", data.committed > data.first ? `${count(data.first)} to ${count(data.committed - 1)}` : "none yet"],
-            ["Goes back", segments[0] ? `${ago(segments[0].first_time)}, to ${time(segments[0].first_time)}` : undefined],
-            ["Kept at least", kept(retention)],
-            ["Size of a file", octets(retention.segment_size)],
+            ["Offsets", data.committed > data.first ? `${count(data.first)} to ${count(data.committed - 1)}` : "no messages yet"],
+            ["Oldest message", segments[0] ? `${time(segments[0].first_time)} (${ago(segments[0].first_time)} ago)` : undefined],
+            ["Retention", describeRetention(retention)],
+            ["Segment size", formatBytes(retention.segment_size)],
             ["Epoch", <code>{data.epoch}</code>],
           ]}
         />
       </Card>
-      <Card title="Files">
-        {segments.length > FILES_SHOWN && (
+      <Card title="Segments">
+        {segments.length > SEGMENTS_SHOWN && (
           <p class="quiet">
-            The newest {FILES_SHOWN} of {count(segments.length)}.
+            The newest {SEGMENTS_SHOWN} of {count(segments.length)}.
           </p>
         )}
         <Table
-          label="Files"
-          items={segments.slice(-FILES_SHOWN).reverse()}
+          label="Segments"
+          items={segments.slice(-SEGMENTS_SHOWN).reverse()}
           itemKey={({ first }) => String(first)}
-          empty="Nothing is written yet."
+          empty="There are no segments yet."
           columns={[
-            { label: "First", isNumber: true, show: ({ first }) => count(first) },
-            { label: "Last", isNumber: true, show: ({ end }) => count(end - 1) },
-            { label: "Size", isNumber: true, show: (it) => octets(it.octets) },
+            { label: "First offset", isNumber: true, show: ({ first }) => count(first) },
+            { label: "Last offset", isNumber: true, show: ({ end }) => count(end - 1) },
+            { label: "Size", isNumber: true, show: (it) => formatBytes(it.octets) },
             { label: "From", show: ({ first_time }) => time(first_time) },
             { label: "To", show: ({ last_time }) => time(last_time) },
             {
               label: "State",
-              show: ({ is_sealed }) => (is_sealed ? <Badge>complete</Badge> : <Badge tone="good">written to</Badge>),
+              show: ({ is_sealed }) => (is_sealed ? <Badge>sealed</Badge> : <Badge tone="good">active</Badge>),
             },
           ]}
         />
@@ -83,21 +83,21 @@ export function StreamFacts({ vhost, name }: StreamName) {
   );
 }
 
-/** Who reads and publishes now, and what the stream remembers of those who did. */
-export function StreamClientsOf({ vhost, name }: StreamName) {
+/** The current consumers and publishers, and the stored offsets and publishing sequences. */
+export function StreamClientTables({ vhost, name }: StreamName) {
   const { data, error } = useClients({ vhost, name });
-  if (!data) return error ? <Failure error={error} /> : <Loading />;
+  if (!data) return error ? <ErrorMessage error={error} /> : <Loading />;
   return (
     <>
-      <Card title="Readers">
+      <Card title="Consumers">
         <Table
-          label="Readers"
+          label="Consumers"
           items={data.readers}
           itemKey={(it) => `${it.connection} ${it.channel} ${it.subscription} ${it.name}`}
-          empty="Nobody reads."
+          empty="There are no consumers."
           columns={[
-            { label: "Behind", isNumber: true, show: (reader) => <Lag reader={reader} /> },
-            { label: "Reader", show: (reader) => named(reader) },
+            { label: "Lag", isNumber: true, show: (reader) => <Lag reader={reader} /> },
+            { label: "Consumer", show: (reader) => describeConsumer(reader) },
             { label: "Next offset", isNumber: true, show: ({ offset }) => count(offset ?? undefined) },
             { label: "User", show: ({ user }) => user },
             { label: "Protocol", show: ({ protocol }) => protocol },
@@ -110,7 +110,7 @@ export function StreamClientsOf({ vhost, name }: StreamName) {
           label="Publishers"
           items={data.publishers}
           itemKey={(it) => `${it.connection} ${it.publisher}`}
-          empty="Nobody publishes by the stream protocol."
+          empty="There are no publishers that use the stream protocol."
           columns={[
             { label: "Publisher", show: ({ publisher, reference }) => `${publisher}${reference && `, ${reference}`}` },
             { label: "User", show: ({ user }) => user },
@@ -122,7 +122,7 @@ export function StreamClientsOf({ vhost, name }: StreamName) {
         />
       </Card>
       <div class="columns">
-        <Card title="Offsets that consumers have stored">
+        <Card title="Stored offsets">
           <Table
             label="Stored offsets"
             items={data.offsets}
@@ -130,17 +130,17 @@ export function StreamClientsOf({ vhost, name }: StreamName) {
             columns={[
               { label: "Consumer", show: ({ reference }) => reference },
               { label: "Offset", isNumber: true, show: ({ offset }) => count(offset) },
-              { label: "Behind", isNumber: true, show: ({ lag }) => count(lag) },
+              { label: "Lag", isNumber: true, show: ({ lag }) => count(lag) },
             ]}
           />
         </Card>
-        <Card title="What producers have sent last">
+        <Card title="Publishing sequences">
           <Table
-            label="Sequences of producers"
+            label="Publishing sequences"
             items={data.sequences}
             itemKey={({ reference }) => reference}
             columns={[
-              { label: "Producer", show: ({ reference }) => reference },
+              { label: "Publisher reference", show: ({ reference }) => reference },
               { label: "Sequence", isNumber: true, show: ({ sequence }) => count(sequence) },
             ]}
           />
@@ -150,23 +150,24 @@ export function StreamClientsOf({ vhost, name }: StreamName) {
   );
 }
 
-const named = ({ name, channel, subscription }: StreamReader): string =>
+const describeConsumer = ({ name, channel, subscription }: StreamReader): string =>
   channel === null ? `subscription ${subscription}${name && `, ${name}`}` : `channel ${channel}, ${name}`;
 
 function Lag({ reader: { lag, is_active } }: { reader: StreamReader }) {
-  if (!is_active || lag === null) return <Badge title="another of its group gets the messages">waits</Badge>;
+  if (!is_active || lag === null)
+    return <Badge title="another consumer of the single active consumer group is active">inactive</Badge>;
   return <>{count(lag)}</>;
 }
 
 const STARTS: [string, string][] = [
-  ["last", `with the last ${COUNT}`],
-  ["first", "with the first"],
-  ["offset", "with an offset"],
-  ["time", "with a time"],
+  ["last", `last ${PAGE_SIZE} messages`],
+  ["first", "first message"],
+  ["offset", "offset"],
+  ["time", "timestamp"],
 ];
 
-/** A stream can be looked into from any of its messages on. */
-export const streamStart: Start = {
+/** Peeking at a stream can start at any of its messages. */
+export const streamStart: PeekStart = {
   first: (vhost, name) => lastOf(vhost, name),
   Fields: StartFields,
   from: async ({ start, offset, time: text }, vhost, name) => {
@@ -182,16 +183,16 @@ export const streamStart: Start = {
 
 async function lastOf(vhost: string, name: string): Promise<number> {
   const { first, committed } = await get<Stream>(streamAt(vhost, name));
-  return Math.max(first, committed - COUNT);
+  return Math.max(first, committed - PAGE_SIZE);
 }
 
 function StartFields() {
   const [start, setStart] = useState("last");
   return (
     <div onChange={({ target }) => target instanceof HTMLSelectElement && setStart(target.value)}>
-      <Field name="start" label="Begin" choices={STARTS} />
+      <Field name="start" label="Start at" choices={STARTS} />
       {start === "offset" && <Field name="offset" label="Offset" type="number" value={0} required />}
-      {start === "time" && <Field name="time" label="Time" type="datetime-local" step="1" required />}
+      {start === "time" && <Field name="time" label="Timestamp" type="datetime-local" step="1" required />}
     </div>
   );
 }

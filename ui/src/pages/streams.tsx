@@ -1,22 +1,22 @@
-/** Every stream that one may see: how far it goes, what is kept of it, and who keeps up. */
+/** The list of streams: offsets, sizes, retention and consumer lag. */
 
 import { path } from "../api";
-import { Listing } from "../components/table";
+import { PagedTable } from "../components/table";
 import { Badge, Page } from "../components/ui";
-import { useChosenVhost, VhostChoice } from "../components/vhost-select";
-import { count, octets, span } from "../format";
+import { useSelectedVhost, VhostSelect } from "../components/vhost-select";
+import { count, formatBytes, formatDuration } from "../format";
 import type { ListedStream, Retention } from "../model";
 import { link } from "../router";
 
 export function Streams() {
-  const vhost = useChosenVhost();
+  const vhost = useSelectedVhost();
   return (
-    <Page title="Streams" aside={<VhostChoice />}>
-      <Listing<ListedStream>
+    <Page title="Streams" aside={<VhostSelect />}>
+      <PagedTable<ListedStream>
         label="Streams"
         url={vhost ? path("warren", "streams", vhost) : path("warren", "streams")}
         itemKey={(stream) => `${stream.vhost} ${stream.name}`}
-        empty="There are none. A stream is a queue of the type stream."
+        empty="There are no streams. To create one, declare a queue of type stream."
         columns={[
           { label: "Virtual host", sort: "vhost", show: (it) => it.vhost },
           {
@@ -29,14 +29,14 @@ export function Streams() {
               </>
             ),
           },
-          { label: "First", sort: "first", isNumber: true, show: (it) => count(it.first) },
-          { label: "End", sort: "committed", isNumber: true, show: (it) => count(it.committed) },
-          { label: "Size", sort: "octets", isNumber: true, show: (it) => octets(it.octets) },
-          { label: "Files", sort: "segments", isNumber: true, show: (it) => count(it.segments) },
-          { label: "Goes back", sort: "first_time", isNumber: true, show: (it) => ago(it.first_time) },
-          { label: "Kept", show: (it) => kept(it.retention) },
-          { label: "Readers", sort: "readers", isNumber: true, show: (it) => count(it.readers) },
-          { label: "Most behind", sort: "lag_max", isNumber: true, show: (it) => count(it.lag_max ?? undefined) },
+          { label: "First offset", sort: "first", isNumber: true, show: (it) => count(it.first) },
+          { label: "End offset", sort: "committed", isNumber: true, show: (it) => count(it.committed) },
+          { label: "Size", sort: "octets", isNumber: true, show: (it) => formatBytes(it.octets) },
+          { label: "Segments", sort: "segments", isNumber: true, show: (it) => count(it.segments) },
+          { label: "Oldest", sort: "first_time", isNumber: true, show: (it) => ago(it.first_time) },
+          { label: "Retention", show: (it) => describeRetention(it.retention) },
+          { label: "Consumers", sort: "readers", isNumber: true, show: (it) => count(it.readers) },
+          { label: "Max lag", sort: "lag_max", isNumber: true, show: (it) => count(it.lag_max ?? undefined) },
           { label: "Publishers", sort: "publishers", isNumber: true, show: (it) => count(it.publishers) },
         ]}
       />
@@ -44,11 +44,11 @@ export function Streams() {
   );
 }
 
-/** How long ago `time` was. */
-export const ago = (time: number | null): string => (time === null ? "–" : span(Date.now() - time));
+/** The time that has passed since `time`. */
+export const ago = (time: number | null): string => (time === null ? "–" : formatDuration(Date.now() - time));
 
-/** How much is kept, in a few words. */
-export function kept({ age_ms_max: age, octets_max: size }: Retention): string {
-  const limits = [size === null ? "" : octets(size), age === null ? "" : span(age)].filter(Boolean);
-  return limits.join(", ") || "everything";
+/** The limits of a retention in words. */
+export function describeRetention({ age_ms_max: age, octets_max: size }: Retention): string {
+  const limits = [size === null ? "" : formatBytes(size), age === null ? "" : formatDuration(age)].filter(Boolean);
+  return limits.join(", ") || "unlimited";
 }

@@ -1,37 +1,37 @@
-/** A picture of what hangs together in a virtual host: as much as one can look at, around one exchange or queue. */
+/** The exchanges, queues, consumers and bindings of a virtual host, as a diagram and as a table. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, path, withQuery } from "../api";
-import { type Box, type Drawn, HEIGHT, layout, WIDTH } from "../components/graph-layout";
+import { type GraphLayout, HEIGHT, layoutGraph, type PlacedNode, WIDTH } from "../components/graph-layout";
 import { Table } from "../components/table";
-import { Card, Failure, Loading, Page } from "../components/ui";
+import { Card, ErrorMessage, Loading, Page } from "../components/ui";
 import { useVhosts } from "../components/vhost-select";
 import { count } from "../format";
 import { useLive } from "../live";
-import type { Picture, Thing } from "../model";
-import { link, usePlace } from "../router";
+import type { Topology as Graph, TopologyNode } from "../model";
+import { link, useLocation } from "../router";
 
 const TYPING_MS = 200;
 const FOUND_MAX = 8;
-const SHAPES: Record<Thing["kind"], number> = { exchange: 20, queue: 6, consumer: 6 };
+const SHAPES: Record<TopologyNode["kind"], number> = { exchange: 20, queue: 6, consumer: 6 };
 const KINDS = {
-  binding: "is bound to",
-  alternate: "has the alternate",
-  "dead-letter": "sends dead letters to",
-  consumer: "is consumed by",
+  binding: "bound to",
+  alternate: "alternate exchange",
+  "dead-letter": "dead-letters to",
+  consumer: "consumed by",
 };
 
 const focus = (vhost: string, kind = "", name = ""): string => withQuery(link("topology"), { vhost, kind, name });
 
 export function Topology() {
-  const place = usePlace().query;
+  const place = useLocation().query;
   const names = useVhosts();
   const vhost = place.get("vhost") ?? names[0] ?? "";
   const kind = place.get("kind") ?? "";
   const name = place.get("name") ?? "";
   return (
     <Page
-      title={name ? `Around ${name}` : "Topology"}
+      title={name ? `Topology of ${name}` : "Topology"}
       aside={
         <>
           {name && (
@@ -54,7 +54,7 @@ export function Topology() {
       }
     >
       {vhost && <Search vhost={vhost} />}
-      {vhost && <Around key={`${vhost} ${kind} ${name}`} vhost={vhost} kind={kind} name={name} />}
+      {vhost && <TopologyView key={`${vhost} ${kind} ${name}`} vhost={vhost} kind={kind} name={name} />}
     </Page>
   );
 }
@@ -84,13 +84,13 @@ function Search({ vhost }: { vhost: string }) {
     <div class="topology-search">
       <input
         type="search"
-        aria-label="Find an exchange or a queue"
-        placeholder="Find an exchange or a queue"
+        aria-label="Find an exchange or queue"
+        placeholder="Find an exchange or queue"
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
       />
       <p class="quiet" role="status">
-        {found && !found.length ? "Nothing has such a name." : ""}
+        {found && !found.length ? "No exchange or queue matches." : ""}
       </p>
       {found && found.length > 0 && (
         <ul>
@@ -107,109 +107,116 @@ function Search({ vhost }: { vhost: string }) {
   );
 }
 
-function Around({ vhost, kind, name }: { vhost: string; kind: string; name: string }) {
-  const { data, error } = useLive<Picture>(withQuery(path("warren", "topology", vhost), { kind, name }));
-  const things = data?.things ?? [];
-  const shown = useMemo(() => (data ? layout(data.things, data.lines) : undefined), [data]);
-  if (!data || !shown) return error ? <Failure error={error} /> : <Loading />;
-  const exchanges = things.filter((thing) => thing.kind === "exchange").length;
+function TopologyView({ vhost, kind, name }: { vhost: string; kind: string; name: string }) {
+  const { data, error } = useLive<Graph>(withQuery(path("warren", "topology", vhost), { kind, name }));
+  const nodes = data?.things ?? [];
+  const shown = useMemo(() => (data ? layoutGraph(data.things, data.lines) : undefined), [data]);
+  if (!data || !shown) return error ? <ErrorMessage error={error} /> : <Loading />;
+  const exchanges = nodes.filter((node) => node.kind === "exchange").length;
   return (
     <>
-      <Failure error={error} />
+      <ErrorMessage error={error} />
       {!name && data.exchanges_total > exchanges && (
         <p class="quiet">
-          The {count(exchanges)} exchanges that most is bound to, of {count(data.exchanges_total)}. Find others by name.
+          The {count(exchanges)} exchanges with the most bindings, of {count(data.exchanges_total)}. Use the search to find
+          others.
         </p>
       )}
-      {things.length ? (
+      {nodes.length ? (
         <>
-          <Drawing vhost={vhost} drawn={shown} middle={name ? `${kind} ${name}` : ""} />
+          <Diagram vhost={vhost} graph={shown} middle={name ? `${kind} ${name}` : ""} />
           <Legend />
-          <InWords vhost={vhost} picture={data} />
+          <TopologyTable vhost={vhost} graph={data} />
         </>
       ) : (
-        <p class="quiet">Nothing is bound to any exchange here. The default exchange reaches every queue by its name.</p>
+        <p class="quiet">This virtual host has no bindings, except those of the default exchange to every queue.</p>
       )}
     </>
   );
 }
 
-function Drawing({ vhost, drawn, middle }: { vhost: string; drawn: Drawn; middle: string }) {
+function Diagram({ vhost, graph, middle }: { vhost: string; graph: GraphLayout; middle: string }) {
   const frame = useRef<HTMLDivElement>(null);
-  // What stands in the middle is seen first, also where the picture is wider than the screen.
+  // Scroll to the node in the middle where the diagram is wider than the screen.
   useEffect(() => {
-    const box = drawn.boxes.find(({ thing }) => thing.id === middle);
+    const box = graph.boxes.find(({ node }) => node.id === middle);
     if (box && frame.current) frame.current.scrollLeft = box.x + WIDTH / 2 - frame.current.clientWidth / 2;
   }, [middle]);
   return (
-    <div class="drawing" ref={frame} tabIndex={0} role="group" aria-label="Picture of the topology; the same in words is below">
-      <svg width={drawn.width} height={drawn.height} viewBox={`0 0 ${drawn.width} ${drawn.height}`}>
-        {drawn.paths.map(({ line, d, x, y }) => (
-          <g key={`${line.from} ${line.to} ${line.kind}`} class={`line ${line.kind}`}>
+    <div
+      class="drawing"
+      ref={frame}
+      tabIndex={0}
+      role="group"
+      aria-label="Topology diagram; the table below has the same content"
+    >
+      <svg width={graph.width} height={graph.height} viewBox={`0 0 ${graph.width} ${graph.height}`}>
+        {graph.paths.map(({ edge, d, x, y }) => (
+          <g key={`${edge.from} ${edge.to} ${edge.kind}`} class={`edge ${edge.kind}`}>
             <path d={d} />
-            {line.keys[0] !== undefined && line.keys[0] !== "" && (
+            {edge.keys[0] !== undefined && edge.keys[0] !== "" && (
               <text x={x} y={y} text-anchor="middle">
-                {cut(line.keys[0], 12)}
-                {line.count > 1 && ` +${count(line.count - 1)}`}
-                <title>{line.keys.join("\n")}</title>
+                {cut(edge.keys[0], 12)}
+                {edge.count > 1 && ` +${count(edge.count - 1)}`}
+                <title>{edge.keys.join("\n")}</title>
               </text>
             )}
           </g>
         ))}
-        {drawn.boxes.map((box) => (
-          <Node key={box.thing.id} vhost={vhost} box={box} isMiddle={box.thing.id === middle} />
+        {graph.boxes.map((box) => (
+          <NodeShape key={box.node.id} vhost={vhost} box={box} isMiddle={box.node.id === middle} />
         ))}
       </svg>
     </div>
   );
 }
 
-function Node({ vhost, box, isMiddle }: { vhost: string; box: Box; isMiddle: boolean }) {
-  const { thing, x, y } = box;
-  const name = thing.name || "(default)";
+function NodeShape({ vhost, box, isMiddle }: { vhost: string; box: PlacedNode; isMiddle: boolean }) {
+  const { node, x, y } = box;
+  const name = node.name || "(default)";
   const inside = (
-    <g class={`thing ${thing.kind}${isMiddle ? " middle" : ""}`} transform={`translate(${x} ${y})`}>
-      <rect width={WIDTH} height={HEIGHT} rx={SHAPES[thing.kind]} />
+    <g class={`node ${node.kind}${isMiddle ? " middle" : ""}`} transform={`translate(${x} ${y})`}>
+      <rect width={WIDTH} height={HEIGHT} rx={SHAPES[node.kind]} />
       <text x="14" y="18" class="name">
         {cut(name, 18)}
       </text>
       <text x="14" y="33" class="note">
-        {note(thing)}
+        {note(node)}
       </text>
-      <More thing={thing} />
+      <More node={node} />
     </g>
   );
-  if (thing.kind === "consumer") return inside;
-  const address = isMiddle ? link(`${thing.kind}s`, vhost, thing.name || "amq.default") : focus(vhost, thing.kind, thing.name);
+  if (node.kind === "consumer") return inside;
+  const address = isMiddle ? link(`${node.kind}s`, vhost, node.name || "amq.default") : focus(vhost, node.kind, node.name);
   return (
     <a href={address}>
-      <title>{`${thing.kind} ${name}, ${note(thing)}${isMiddle ? ": open its page" : ""}`}</title>
+      <title>{`${node.kind} ${name}, ${note(node)}${isMiddle ? ": open its page" : ""}`}</title>
       {inside}
     </a>
   );
 }
 
-const More = ({ thing }: { thing: Thing }) => (
+const More = ({ node }: { node: TopologyNode }) => (
   <>
-    {thing.more_behind !== undefined && (
+    {node.more_behind !== undefined && (
       <text x={WIDTH - 8} y={HEIGHT + 12} text-anchor="end" class="more">
-        +{count(thing.more_behind)} more →
+        +{count(node.more_behind)} more →
       </text>
     )}
-    {thing.more_before !== undefined && (
+    {node.more_before !== undefined && (
       <text x="8" y={HEIGHT + 12} class="more">
-        ← +{count(thing.more_before)} more
+        ← +{count(node.more_before)} more
       </text>
     )}
   </>
 );
 
-function note(thing: Thing): string {
-  if (thing.kind === "exchange") return thing.type ?? "";
-  if (thing.kind === "consumer") return "consumer";
-  const parts = [many(thing.messages ?? 0, "message")];
-  if (thing.consumers) parts.push(many(thing.consumers, "consumer"));
-  if (thing.paused) parts.unshift("paused");
+function note(node: TopologyNode): string {
+  if (node.kind === "exchange") return node.type ?? "";
+  if (node.kind === "consumer") return "consumer";
+  const parts = [many(node.messages ?? 0, "message")];
+  if (node.consumers) parts.push(many(node.consumers, "consumer"));
+  if (node.paused) parts.unshift("paused");
   return cut(parts.join(", "), 26);
 }
 
@@ -229,30 +236,30 @@ const Legend = () => (
       </li>
     ))}
     <li>— binding</li>
-    <li>╌ alternate, dead letters</li>
+    <li>╌ alternate exchange, dead-lettering</li>
   </ul>
 );
 
-function InWords({ vhost, picture }: { vhost: string; picture: Picture }) {
-  const things = new Map(picture.things.map((thing) => [thing.id, thing]));
+function TopologyTable({ vhost, graph }: { vhost: string; graph: Graph }) {
+  const nodes = new Map(graph.things.map((node) => [node.id, node]));
   const named = (id: string) => {
-    const thing = things.get(id);
-    if (!thing || thing.kind === "consumer") return <>{thing?.name}</>;
-    return <a href={focus(vhost, thing.kind, thing.name)}>{thing.name}</a>;
+    const node = nodes.get(id);
+    if (!node || node.kind === "consumer") return <>{node?.name}</>;
+    return <a href={focus(vhost, node.kind, node.name)}>{node.name}</a>;
   };
   return (
-    <Card title="The same in words">
+    <Card title="Links">
       <Table
-        label="What leads where"
-        items={picture.lines}
-        itemKey={(line) => `${line.from} ${line.to} ${line.kind}`}
-        empty="Nothing leads anywhere here."
+        label="Links"
+        items={graph.lines}
+        itemKey={(edge) => `${edge.from} ${edge.to} ${edge.kind}`}
+        empty="There are no links."
         columns={[
-          { label: "From", show: (line) => named(line.from) },
-          { label: "How", show: (line) => KINDS[line.kind] },
-          { label: "To", show: (line) => named(line.to) },
-          { label: "With", show: (line) => line.keys.filter(Boolean).map((key) => <code key={key}>{key} </code>) },
-          { label: "Bindings", isNumber: true, show: (line) => (line.kind === "binding" ? count(line.count) : "") },
+          { label: "From", show: (edge) => named(edge.from) },
+          { label: "Relation", show: (edge) => KINDS[edge.kind] },
+          { label: "To", show: (edge) => named(edge.to) },
+          { label: "Routing keys", show: (edge) => edge.keys.filter(Boolean).map((key) => <code key={key}>{key} </code>) },
+          { label: "Bindings", isNumber: true, show: (edge) => (edge.kind === "binding" ? count(edge.count) : "") },
         ]}
       />
     </Card>

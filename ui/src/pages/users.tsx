@@ -1,17 +1,16 @@
-/** Users: what they may do, and where. */
+/** Users, their tags and their permissions. */
 
 import { path, put, remove } from "../api";
-import { Confirm, Opening } from "../components/dialog";
+import { ConfirmButton, DialogButton } from "../components/dialog";
 import { notify } from "../components/notice";
-import { RIGHTS } from "../components/permissions";
+import { PATTERN_COLUMNS, PatternField, PERMISSION_COLUMNS, PermissionCard } from "../components/permissions";
 import { LiveTable } from "../components/table";
-import { Badge, Card, Facts, Failure, Field, Form, Loading, Page, type Values } from "../components/ui";
-import { VhostField } from "../components/vhost-select";
+import { Badge, Card, ErrorMessage, Facts, Field, Form, type FormValues, Loading, Page } from "../components/ui";
 import { useLive } from "../live";
 import type { Permission, TopicPermission, UserRow } from "../model";
-import { go, link } from "../router";
+import { link, navigate } from "../router";
 
-const TAGS_NOTE = "any of administrator, monitoring, policymaker, management, with commas between; none: no access here";
+const TAGS_NOTE = "any of administrator, monitoring, policymaker, management, separated by commas; empty: no management access";
 
 const tagsOf = ({ tags }: UserRow): string[] => (Array.isArray(tags) ? tags : tags.split(",").filter(Boolean));
 
@@ -36,7 +35,7 @@ export function Users() {
     <Page
       title="Users"
       aside={
-        <Opening label="New user" kind="main">
+        <DialogButton label="New user" kind="main">
           {(close) => (
             <NewUser
               close={() => {
@@ -45,7 +44,7 @@ export function Users() {
               }}
             />
           )}
-        </Opening>
+        </DialogButton>
       }
     >
       <LiveTable
@@ -70,9 +69,9 @@ export function Users() {
 }
 
 function NewUser({ close }: { close: () => void }) {
-  const create = async ({ name = "", password = "", tags = "" }: Values) => {
+  const create = async ({ name = "", password = "", tags = "" }: FormValues) => {
     await put(path("users", name), { password, tags });
-    notify(`The user “${name}” is there, and has no permissions yet.`);
+    notify(`User “${name}” created. It has no permissions yet.`);
     close();
   };
   return (
@@ -91,30 +90,30 @@ export function UserPage({ name }: { name: string }) {
       title={name}
       aside={
         user.data && (
-          <Confirm
+          <ConfirmButton
             label="Delete"
             object={`the user “${name}”`}
-            question="The user cannot sign in any more, and is disconnected."
-            action={() => remove(path("users", name)).then(() => go(link("users")))}
+            question="The user is deleted, and its connections are closed."
+            action={() => remove(path("users", name)).then(() => navigate(link("users")))}
           />
         )
       }
     >
-      <Failure error={user.error} />
+      <ErrorMessage error={user.error} />
       {!user.data && !user.error && <Loading />}
       {user.data && (
         <>
-          <Card title="Facts">
+          <Card title="Details">
             <Facts
               facts={[
-                ["Tags", tagsOf(user.data).length ? <Tags user={user.data} /> : "none: no access here"],
+                ["Tags", tagsOf(user.data).length ? <Tags user={user.data} /> : "none: no management access"],
                 ["Password", user.data.password_hash ? "yes" : "none"],
               ]}
             />
           </Card>
           <Permissions user={name} />
           <TopicPermissions user={name} />
-          <Card title="Change password and tags">
+          <Card title="Update user">
             <ChangeUser user={user.data} changed={user.refresh} />
           </Card>
         </>
@@ -124,104 +123,63 @@ export function UserPage({ name }: { name: string }) {
 }
 
 function ChangeUser({ user, changed }: { user: UserRow; changed: () => void }) {
-  const change = async ({ password, tags }: Values) => {
+  const change = async ({ password, tags }: FormValues) => {
     const secret = password ? { password } : { password_hash: user.password_hash };
     await put(path("users", user.name), { ...secret, tags });
-    notify("Changed.");
+    notify("User updated.");
     changed();
   };
   return (
-    <Form submit="Change" action={change}>
-      <Field name="password" label="New password" type="password" note="empty: as it is" autocomplete="new-password" />
+    <Form submit="Update user" action={change}>
+      <Field name="password" label="New password" type="password" note="empty: unchanged" autocomplete="new-password" />
       <Field name="tags" label="Tags" value={tagsOf(user).join(",")} note={TAGS_NOTE} />
     </Form>
   );
 }
 
-const RIGHTS_NOTE = "a regular expression; empty: nothing";
-
 function Permissions({ user }: { user: string }) {
-  const live = useLive<Permission[]>(path("users", user, "permissions"));
-  const { refresh } = live;
-  const set = async ({ vhost = "/", configure, write, read }: Values) => {
-    await put(path("permissions", vhost, user), { configure, write, read });
-    refresh();
-  };
   return (
-    <Card title="Permissions">
-      <LiveTable
-        label="Permissions"
-        live={live}
-        itemKey={({ vhost }) => vhost}
-        empty="The user may not open any virtual host."
-        columns={[
-          { label: "Virtual host", show: ({ vhost }) => <a href={link("vhosts", vhost)}>{vhost}</a> },
-          ...RIGHTS,
-          {
-            label: "Actions",
-            show: ({ vhost }) => (
-              <Confirm
-                label="Clear"
-                object={`the permissions of “${user}” in “${vhost}”`}
-                question={`The user may not open “${vhost}” any more.`}
-                action={() => remove(path("permissions", vhost, user)).then(refresh)}
-              />
-            ),
-          },
-        ]}
-      />
-      <Form submit="Set" action={set}>
-        <div class="form-row">
-          <VhostField />
-          <Field name="configure" label="Configure" value=".*" note={RIGHTS_NOTE} />
-          <Field name="write" label="Write" value=".*" note={RIGHTS_NOTE} />
-          <Field name="read" label="Read" value=".*" note={RIGHTS_NOTE} />
-        </div>
-      </Form>
-    </Card>
+    <PermissionCard<Permission>
+      title="Permissions"
+      live={useLive<Permission[]>(path("users", user, "permissions"))}
+      itemKey={({ vhost }) => vhost}
+      empty="No permissions: the user cannot access any virtual host."
+      columns={[
+        { label: "Virtual host", show: ({ vhost }) => <a href={link("vhosts", vhost)}>{vhost}</a> },
+        ...PERMISSION_COLUMNS,
+      ]}
+      set={({ vhost = "/", configure, write, read }) => put(path("permissions", vhost, user), { configure, write, read })}
+      clear={({ vhost }) => ({
+        object: `the permissions of “${user}” in “${vhost}”`,
+        consequence: `The user can no longer access “${vhost}”.`,
+        address: path("permissions", vhost, user),
+      })}
+    >
+      <PatternField name="configure" label="Configure" />
+    </PermissionCard>
   );
 }
 
 function TopicPermissions({ user }: { user: string }) {
-  const live = useLive<TopicPermission[]>(path("users", user, "topic-permissions"));
-  const { refresh } = live;
-  const set = async ({ vhost = "/", exchange, write, read }: Values) => {
-    await put(path("topic-permissions", vhost, user), { exchange, write, read });
-    refresh();
-  };
   return (
-    <Card title="Topic permissions">
-      <LiveTable
-        label="Topic permissions"
-        live={live}
-        itemKey={({ vhost, exchange }) => `${vhost} ${exchange}`}
-        empty="Routing keys are not restricted."
-        columns={[
-          { label: "Virtual host", show: ({ vhost }) => vhost },
-          { label: "Exchange", show: ({ exchange }) => exchange },
-          { label: "Write", show: ({ write }) => <code>{write}</code> },
-          { label: "Read", show: ({ read }) => <code>{read}</code> },
-          {
-            label: "Actions",
-            show: ({ vhost, exchange }) => (
-              <Confirm
-                label="Clear"
-                object={`the topics of “${user}” at “${exchange}”`}
-                question={`Routing keys of “${exchange}” are not restricted any more.`}
-                action={() => remove(path("topic-permissions", vhost, user, exchange)).then(refresh)}
-              />
-            ),
-          },
-        ]}
-      />
-      <Form submit="Set" action={set}>
-        <div class="form-row">
-          <VhostField />
-          <Field name="exchange" label="Exchange" value="amq.topic" />
-          <Field name="write" label="Write" value=".*" note={RIGHTS_NOTE} />
-          <Field name="read" label="Read" value=".*" note={RIGHTS_NOTE} />
-        </div>
-      </Form>
-    </Card>
+    <PermissionCard<TopicPermission>
+      title="Topic permissions"
+      live={useLive<TopicPermission[]>(path("users", user, "topic-permissions"))}
+      itemKey={({ vhost, exchange }) => `${vhost} ${exchange}`}
+      empty="No topic permissions: routing keys are not restricted."
+      columns={[
+        { label: "Virtual host", show: ({ vhost }) => vhost },
+        { label: "Exchange", show: ({ exchange }) => exchange },
+        ...PATTERN_COLUMNS,
+      ]}
+      set={({ vhost = "/", exchange, write, read }) => put(path("topic-permissions", vhost, user), { exchange, write, read })}
+      clear={({ vhost, exchange }) => ({
+        object: `the topic permissions of “${user}” on “${exchange}”`,
+        consequence: `Routing keys of “${exchange}” are no longer restricted for this user.`,
+        address: path("topic-permissions", vhost, user, exchange),
+      })}
+    >
+      <Field name="exchange" label="Exchange" value="amq.topic" />
+    </PermissionCard>
   );
 }

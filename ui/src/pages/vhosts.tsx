@@ -1,15 +1,15 @@
-/** Virtual hosts: worlds of their own in one broker. */
+/** Virtual hosts: the list, and one virtual host with its permissions. */
 
 import { path, post, put, remove } from "../api";
-import { Confirm, Opening } from "../components/dialog";
+import { ConfirmButton, DialogButton } from "../components/dialog";
 import { notify } from "../components/notice";
-import { RIGHTS } from "../components/permissions";
+import { PERMISSION_COLUMNS } from "../components/permissions";
 import { LiveTable } from "../components/table";
-import { Badge, Button, Card, Facts, Failure, Field, Form, Loading, Page, State, type Values } from "../components/ui";
+import { Badge, Button, Card, ErrorMessage, Facts, Field, Form, type FormValues, Loading, Page, State } from "../components/ui";
 import { count, rate } from "../format";
 import { useLive } from "../live";
 import { type Permission, rateOf, type Vhost } from "../model";
-import { go, link } from "../router";
+import { link, navigate } from "../router";
 
 const stateOf = ({ cluster_state: states }: Vhost): string | undefined => Object.values(states ?? {})[0];
 
@@ -19,7 +19,7 @@ export function Vhosts() {
     <Page
       title="Virtual hosts"
       aside={
-        <Opening label="New virtual host" kind="main">
+        <DialogButton label="New virtual host" kind="main">
           {(close) => (
             <NewVhost
               close={() => {
@@ -28,7 +28,7 @@ export function Vhosts() {
               }}
             />
           )}
-        </Opening>
+        </DialogButton>
       }
     >
       <LiveTable
@@ -57,16 +57,16 @@ export function Vhosts() {
 }
 
 function NewVhost({ close }: { close: () => void }) {
-  const create = async ({ name = "", description = "", tags = "" }: Values) => {
+  const create = async ({ name = "", description = "", tags = "" }: FormValues) => {
     await put(path("vhosts", name), { description, tags });
-    notify(`The virtual host “${name}” is there.`);
+    notify(`Virtual host “${name}” created.`);
     close();
   };
   return (
     <Form submit="Create" action={create}>
       <Field name="name" label="Name" required />
       <Field name="description" label="Description" />
-      <Field name="tags" label="Tags" note="with commas between" />
+      <Field name="tags" label="Tags" note="separated by commas" />
     </Form>
   );
 }
@@ -76,7 +76,7 @@ export function VhostPage({ name }: { name: string }) {
   const state = data && stateOf(data);
   const start = async (node: string) => {
     await post(path("vhosts", name, "start", node));
-    notify("Started.");
+    notify("Virtual host started.");
     refresh();
   };
   return (
@@ -84,20 +84,20 @@ export function VhostPage({ name }: { name: string }) {
       title={name}
       aside={
         data && (
-          <Confirm
+          <ConfirmButton
             label="Delete"
             object={`the virtual host “${name}”`}
-            question="The virtual host goes, with all of its exchanges, queues and messages, and its clients are disconnected."
-            action={() => remove(path("vhosts", name)).then(() => go(link("vhosts")))}
+            question="The virtual host is deleted with all its exchanges, queues and messages, and its clients are disconnected."
+            action={() => remove(path("vhosts", name)).then(() => navigate(link("vhosts")))}
           />
         )
       }
     >
-      <Failure error={error} />
+      <ErrorMessage error={error} />
       {!data && !error && <Loading />}
       {data && (
         <>
-          <Card title="Facts">
+          <Card title="Details">
             <Facts
               facts={[
                 [
@@ -114,9 +114,9 @@ export function VhostPage({ name }: { name: string }) {
                 ],
                 ["Description", data.description],
                 ["Tags", data.tags?.length ? data.tags.map((tag) => <Badge key={tag}>{tag}</Badge>) : undefined],
-                ["Firehose", data.tracing ? <Badge tone="warn">on</Badge> : "off"],
-                ["Queues", <a href={`${link("queues")}?vhost=${encodeURIComponent(name)}`}>its queues</a>],
-                ["Exchanges", <a href={`${link("exchanges")}?vhost=${encodeURIComponent(name)}`}>its exchanges</a>],
+                ["Tracing (firehose)", data.tracing ? <Badge tone="warn">on</Badge> : "off"],
+                ["Queues", <a href={`${link("queues")}?vhost=${encodeURIComponent(name)}`}>View queues</a>],
+                ["Exchanges", <a href={`${link("exchanges")}?vhost=${encodeURIComponent(name)}`}>View exchanges</a>],
               ]}
             />
           </Card>
@@ -130,13 +130,13 @@ export function VhostPage({ name }: { name: string }) {
 function Permitted({ vhost }: { vhost: string }) {
   const live = useLive<Permission[]>(path("vhosts", vhost, "permissions"));
   return (
-    <Card title="Who may do what">
+    <Card title="Permissions">
       <LiveTable
         label="Permissions"
         live={live}
         itemKey={({ user }) => user}
-        empty="Nobody may open it."
-        columns={[{ label: "User", show: ({ user }) => <a href={link("users", user)}>{user}</a> }, ...RIGHTS]}
+        empty="No user has permissions in this virtual host."
+        columns={[{ label: "User", show: ({ user }) => <a href={link("users", user)}>{user}</a> }, ...PERMISSION_COLUMNS]}
       />
     </Card>
   );
