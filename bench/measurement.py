@@ -24,7 +24,9 @@ from typing import Any
 
 from samples import Samples
 
-HISTORY = Path(__file__).parent / "history"
+ROOT = Path(__file__).resolve().parent.parent
+HISTORY = ROOT / "bench" / "history"
+MEASURED = ("src", "setup.py", "requirements")
 RATIO = "ratio"
 GIBIBYTE = 1 << 30
 DIGITS = 4
@@ -79,7 +81,7 @@ def newest() -> Measurement:
 
 
 def measurement(
-    found: Mapping[str, Samples], versions: Mapping[str, str], plan: object, load_before: float
+    found: Mapping[str, Samples], versions: Mapping[str, str], plan: Mapping[str, object], load_before: float
 ) -> Measurement:
     """The medians of a run that has ended; `load_before` is the machine's load average when it began."""
     loops = _values(found, "machine_loop_ms")
@@ -94,7 +96,7 @@ def measurement(
         command=f"python bench/run.py {shlex.join(sys.argv[1:])}".rstrip(),
         machine=_machine(),
         conditions=conditions,
-        plan=json.loads(json.dumps(plan, default=asdict)),
+        plan=dict(plan),
         versions=dict(versions) | _erlang(versions),
         figures={row: _figures(samples) for row, samples in found.items()},
     )
@@ -128,9 +130,14 @@ def _short(value: float) -> float:
 
 
 def _commit() -> str:
-    describe = ["git", "describe", "--always", "--exclude", "*", "--dirty"]
-    run = subprocess.run(describe, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
-    return run.stdout.strip() or "export"
+    """The commit that is checked out; `-dirty` if what is measured differs from it."""
+    commit, changed = _git("rev-parse", "--short", "HEAD"), _git("status", "--porcelain", "--", *MEASURED)
+    return f"{commit}-dirty" if changed else commit or "export"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT).stdout.strip()
 
 
 def _machine() -> dict[str, str | int]:

@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = (ROOT / "README.md", ROOT / "docs" / "guide" / "benchmarks.md")
 MEASURED = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- /measured -->)", re.DOTALL)
 RATE, CPU, CLIENT = "consumed_per_s", "broker_cpu_us_per_message", "client_cpu_us_per_message"
+SPARK = "spark"
+SPARK_FIGURES = ("rows_per_s", "broker_us_per_row", "python_us_per_row", "jvm_us_per_row")
 PERCENTILES = ("p50", "p95", "p99", "p99.9")
 BUSY = (
     " The machine also did other work then: rates are too low and latencies too high for both brokers. "
@@ -140,6 +142,20 @@ def backlog(found: Measurement) -> str:
     return _lines(found, store.LINES)
 
 
+def spark(found: Measurement) -> str:
+    """What Spark takes for each row."""
+    measured = {row: figures[SPARK] for row, figures in found.figures.items() if SPARK in figures}
+    rows = [
+        [row, f"{figures['rows']:,.0f}", *(_cell(figures[name]) for name in SPARK_FIGURES)]
+        for row, figures in measured.items()
+        if "rows" in figures
+    ]
+    if not rows:
+        return 'Not measured at this version: `make bench-compare ARGS="--rows spark"`.'
+    heads = ["", "rows", "rows/s", "broker, µs per row", "Python, µs per row", "JVM, µs per row"]
+    return _table(heads, rows)
+
+
 def source(found: Measurement) -> str:
     """Where the figures come from, as a line below the table of README.md."""
     of = found.machine
@@ -159,6 +175,7 @@ TABLES: dict[str, Callable[[Measurement], str]] = {
     "latency": latency,
     "memory": memory_and_declares,
     "backlog": backlog,
+    "spark": spark,
 }
 
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import memory
@@ -114,8 +114,15 @@ def main() -> None:
     print("\n\n".join(part for part in [title, *parts] if part))
     print(f"\n{plan.pairs} pairs of {plan.duration_s:g} s; {time.monotonic() - begun:.0f} s in all")
     if arguments.save:
-        saved = measurement(found, comparison.versions, plan, load_before).save()
+        saved = measurement(found, comparison.versions, used(plan, wanted), load_before).save()
         print(f"saved as {saved}")
+
+
+def used(plan: Plan, wanted: Sequence[str]) -> dict[str, object]:
+    """What of the plan counts for the tables and rows that were measured."""
+    prefixes = {MEMORY: ("crowd", "memory_"), STORE: ("store_",), SPARK: ("spark_",)}
+    begins = [begin for name in wanted for begin in prefixes.get(name, ("pairs", "duration_"))]
+    return {name: value for name, value in asdict(plan).items() if name.startswith(tuple(begins))}
 
 
 def spark_table(arguments: argparse.Namespace, plan: Plan) -> tuple[str, dict[str, Samples]]:

@@ -88,7 +88,7 @@ def main() -> None:
         print("\n" + table(LATENCY_HEADS, found_waits))
     print(f"\nthe least of {arguments.runs} runs; {time.monotonic() - begun:.0f} s in all")
     if arguments.figures:
-        arguments.figures.write_text(json.dumps(figures(found, waits)))
+        arguments.figures.write_text(json.dumps(figures(lines, found, waits)))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -318,9 +318,11 @@ def _padded(wait: list[float]) -> list[str]:
     return [figure(value) for value in (*wait, None, None, None, None)[: len(LATENCY_HEADS) - 1]]
 
 
-def figures(found: dict[str, Spent], waits: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+def figures(
+    lines: list[Line], found: dict[str, Spent], waits: dict[str, list[float]]
+) -> dict[str, dict[str, float]]:
     """What is saved, by line."""
-    saved = {text: spent.figures for text, spent in found.items()}
+    saved = {line.text: found[line.text].per_row(line.rows) for line in lines}
     for text, values in waits.items():
         saved[text] = dict(zip(LATENCY_HEADS[1:], values, strict=False))
     return saved

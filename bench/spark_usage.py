@@ -29,14 +29,14 @@ class Spent:
         """All of it."""
         return self.broker_s + self.python_s + self.jvm_s
 
-    @property
-    def figures(self) -> dict[str, float]:
+    def per_row(self, rows: int) -> dict[str, float]:
         """By name, as they are saved."""
         return {
-            "broker_s": self.broker_s,
-            "python_s": self.python_s,
-            "jvm_s": self.jvm_s,
-            "seconds": self.seconds,
+            "rows": rows,
+            "rows_per_s": rows / self.seconds,
+            "broker_us_per_row": self.broker_s / rows * 1e6,
+            "python_us_per_row": self.python_s / rows * 1e6,
+            "jvm_us_per_row": self.jvm_s / rows * 1e6,
         }
 
 
