@@ -123,6 +123,8 @@ def test_every_command_of_the_page_works(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+# All pages are some two hundred commands: 189 s where a machine has ten times as much to do as it has cores.
+@pytest.mark.timeout(600)
 def test_the_pages_can_be_read_one_after_the_other_with_one_broker(tmp_path: Path) -> None:
     """What a page leaves behind, in the broker and its folder, is in no other page's way."""
     reader = Reader(tmp_path, *{package for packages in INSTALLED.values() for package in packages})
