@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tests.fuzz import arrow, disk, documents, network
+from tests.fuzz import arrow, disk, documents, http_api, network
 from tests.fuzz.broker import frame
 from tests.fuzz.sessions import check_session, session_seeds
 from tests.fuzz.stream_sessions import check_stream_session, stream_session_seeds
@@ -195,6 +195,7 @@ def targets() -> Iterator[tuple[str, Target]]:
     yield "amqp1", Target(check=check_amqp_1, seeds=amqp_1_seeds)
     yield "sessions", Target(check=check_session, seeds=session_seeds)
     yield "stream-sessions", Target(check=check_stream_session, seeds=stream_session_seeds)
+    yield "api", Target(check=http_api.check_api, seeds=http_api.api_seeds)
     yield "shapes", Target(check=arrow.check_shapes, seeds=arrow.shape_seeds)
     yield "staged", Target(check=arrow.check_staged, seeds=arrow.staged_seeds)
     yield "definitions", Target(check=documents.check_definitions, seeds=documents.definition_seeds)
