@@ -33,7 +33,7 @@ COMPARED := memory a16 a1k sync50 writes fanout10 topic1000 latency b16 b1k 20x2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-all check lint format test-unit test-tidy test-conformance test-integration \
-	clients spark spark-versions sim mutation ui crash fuzz oracle bench bench-compare demo pictures dist clean
+	clients spark spark-versions sim mutation ui ui-types crash fuzz oracle bench bench-compare demo pictures dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ demo: $(SPARK)/.ready $(COMPILED)/.built  ## a shop sells for a minute, is archi
 
 pictures: $(SPARK)/.ready $(COMPILED)/.built  ## make the pictures of the README anew (needs chromium and Spark)
 	@$(SPARK)/bin/python demo/pictures.py --warren $(COMPILED)/bin/warren $(ARGS)
+
+ui-types: $(VENV)/.ready  ## write the types of the web interface from the OpenAPI document
+	@$(VENV)/bin/python tools/generate_ui_types.py
 
 ui:  ## build the web interface, and say so if that cannot be done (needs Node 20.19 and npm)
 	@$(or $(PYTHON),python3) tools/interface.py

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { path, withQuery } from "./api";
 import { Notices } from "./components/notice";
 import { useLive } from "./live";
-import type { Overview } from "./model";
+import type { Overview, User } from "./model";
 import { ChannelPage, Channels } from "./pages/channels";
 import { ConnectionPage, Connections } from "./pages/connections";
 import { DeadLetters, DeadQueuePage } from "./pages/dead-letters";
@@ -25,7 +25,7 @@ import { Topology } from "./pages/topology";
 import { UserPage, Users } from "./pages/users";
 import { VhostPage, Vhosts } from "./pages/vhosts";
 import { link, useLocation } from "./router";
-import { isAdministrator, mayMonitor, type Session, type User, useSession } from "./session";
+import { isAdministrator, mayMonitor, type Session, useSession } from "./session";
 
 interface Entry {
   name: string;

@@ -2,11 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get, path, post, remove, WHOAMI, whenSignedOut } from "./api";
-
-export interface User {
-  name: string;
-  tags: string[];
-}
+import type { User } from "./model";
 
 const SESSION = path("warren", "session");
 

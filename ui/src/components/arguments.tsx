@@ -1,10 +1,9 @@
 /** Argument tables: shown as a list, and parsed from lines of name = value. */
 
 import { asText } from "../format";
+import type { AmqpTable } from "../model";
 
-export type Table = Record<string, unknown>;
-
-export function Arguments({ table }: { table: Table | undefined }) {
+export function Arguments({ table }: { table: AmqpTable | undefined }) {
   const entries = Object.entries(table ?? {});
   if (!entries.length) return null;
   return (
@@ -19,8 +18,8 @@ export function Arguments({ table }: { table: Table | undefined }) {
 }
 
 /** Parses one `name = value` per line; a value that is not JSON is text. */
-export function parseArguments(text: string): Table {
-  const table: Table = {};
+export function parseArguments(text: string): AmqpTable {
+  const table: AmqpTable = {};
   for (const line of text.split("\n").filter((line) => line.trim())) {
     const at = line.indexOf("=");
     if (at < 1) throw new Error(`“${line.trim()}” is not an argument: write name = value`);

@@ -3,11 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { short } from "../format";
-
-export interface Samples {
-  samples?: { sample: number; timestamp: number }[];
-  rate?: number;
-}
+import type { Samples } from "../model";
 
 export interface Series {
   label: string;

@@ -1,7 +1,7 @@
 /** The queue lengths and message rates of the broker, or of one queue. */
 
-import type { Stats } from "../model";
-import { Chart, type Samples } from "./chart";
+import type { Samples, Stats } from "../model";
+import { Chart } from "./chart";
 import { Card } from "./ui";
 
 const LABELS = {

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type Query, withQuery } from "../api";
 import { count } from "../format";
 import { type Live, useLive } from "../live";
+import type { Page } from "../model";
 import { currentLocation, setQuery, useLocation } from "../router";
 import { ErrorMessage, Loading } from "./ui";
 
@@ -94,14 +95,6 @@ function Heading<T>({ column, sorting }: { column: Column<T>; sorting: TableProp
   );
 }
 
-interface PageOf<T> {
-  items: T[];
-  page: number;
-  page_count: number;
-  filtered_count: number;
-  total_count: number;
-}
-
 interface PagedTableProps<T> {
   label: string;
   url: string;
@@ -120,7 +113,7 @@ export function PagedTable<T>({ label, url, columns, itemKey, query = {}, empty,
   const place = useLocation().query;
   const by = place.get("sort") ?? "";
   const isReverse = place.get("reverse") === "1";
-  const live = useLive<PageOf<T>>(
+  const live = useLive<Page<T>>(
     withQuery(url, {
       ...query,
       page: place.get("page") ?? 1,
@@ -132,7 +125,7 @@ export function PagedTable<T>({ label, url, columns, itemKey, query = {}, empty,
     }),
   );
   // A refused request, such as one with an invalid pattern, keeps the previous page.
-  const shown = useRef<PageOf<T>>(undefined);
+  const shown = useRef<Page<T>>(undefined);
   if (live.data) shown.current = live.data;
   const data = live.data ?? (live.error && shown.current);
   const choose = (field: string) => setQuery({ sort: field, reverse: by === field && !isReverse ? "1" : "", page: "" });

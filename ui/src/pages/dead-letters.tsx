@@ -7,7 +7,7 @@ import { Table } from "../components/table";
 import { Badge, Button, Card, ErrorMessage, Loading, Page } from "../components/ui";
 import { useSelectedVhost, VhostSelect } from "../components/vhost-select";
 import { count, formatBytes, formatDuration, time } from "../format";
-import type { DeadLetterGroup, DeadLetterQueue, DeathCause, PeekedMessage } from "../model";
+import { type DeadLetterGroup, type DeadLetterQueue, type DeathCause, type PeekedMessage, splitProperties } from "../model";
 import { useFetch } from "../request";
 import { link, setQuery, useLocation } from "../router";
 import { LoadMore, SearchState, useMessageSearch } from "./message-search";
@@ -207,5 +207,5 @@ function Messages({ vhost, name, cause, selected, select }: MessagesProps) {
 }
 
 function hasCause({ properties }: PeekedMessage, cause: DeathCause | undefined): boolean {
-  return !cause || FACTS.every((fact) => properties.headers?.[`x-first-death-${fact}`] === cause[fact]);
+  return !cause || FACTS.every((fact) => splitProperties(properties).headers?.[`x-first-death-${fact}`] === cause[fact]);
 }

@@ -4,15 +4,10 @@ import { path } from "../api";
 import { LiveTable } from "../components/table";
 import { Badge, Page } from "../components/ui";
 import { useLive } from "../live";
-
-interface Flag {
-  name: string;
-  desc: string;
-  state: string;
-}
+import type { FeatureFlag } from "../model";
 
 export function Flags() {
-  const live = useLive<Flag[]>(path("feature-flags"));
+  const live = useLive<FeatureFlag[]>(path("feature-flags"));
   return (
     <Page title="Feature flags">
       <LiveTable

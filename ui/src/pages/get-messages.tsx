@@ -6,7 +6,7 @@ import { Arguments } from "../components/arguments";
 import { MessageCard } from "../components/message";
 import { Badge, Card, Field, Form, type FormValues } from "../components/ui";
 import { count, formatBytes } from "../format";
-import type { GotMessage } from "../model";
+import { type GotMessage, splitProperties } from "../model";
 
 const ACK_MODES: [string, string][] = [
   ["ack_requeue_true", "Nack, requeue true"],
@@ -61,7 +61,7 @@ export function GetMessages({ address, changed }: { address: string; changed: ()
 }
 
 function GotMessageCard({ message }: { message: GotMessage }) {
-  const { headers, ...properties } = message.properties;
+  const { headers, properties } = splitProperties(message.properties);
   return (
     <MessageCard
       payload={message.payload}

@@ -6,6 +6,7 @@ import { LiveTable } from "../components/table";
 import { Card, Field, Form, type FormValues, Page } from "../components/ui";
 import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
+import type { UserLimits, VhostLimits } from "../model";
 
 interface Limit {
   owner: string;
@@ -28,10 +29,11 @@ interface KindProps {
 }
 
 function Kind({ kind, owner, title, names }: KindProps) {
-  const { data: rows, error, refresh } = useLive<({ value: Record<string, number> } & Record<string, string>)[]>(path(kind));
-  const limits = rows?.flatMap((row): Limit[] =>
-    Object.entries(row.value).map(([name, value]) => ({ owner: row[owner] ?? "", name, value })),
-  );
+  const { data: rows, error, refresh } = useLive<(VhostLimits | UserLimits)[]>(path(kind));
+  const limits = rows?.flatMap((row): Limit[] => {
+    const name = "vhost" in row ? row.vhost : row.user;
+    return Object.entries(row.value).map(([limit, value]) => ({ owner: name, name: limit, value }));
+  });
   const set = async (values: FormValues) => {
     await put(path(kind, values[owner] ?? "", values.name ?? ""), { value: Number(values.value) });
     refresh();

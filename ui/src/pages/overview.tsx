@@ -6,9 +6,9 @@ import { Table } from "../components/table";
 import { Badge, Card, ErrorMessage, Figure, Figures, Loading, Page } from "../components/ui";
 import { count, formatBytes, formatDuration, rate } from "../format";
 import { useLive } from "../live";
-import { type Overview as Found, type Node, rateOf } from "../model";
+import { type Overview as Found, type Node, rateOf, type User } from "../model";
 import { link, setQuery, useLocation } from "../router";
-import { mayMonitor, type User } from "../session";
+import { mayMonitor } from "../session";
 
 const SPANS: [string, string, number][] = [
   ["60", "last minute", 5],

@@ -9,7 +9,7 @@ import { MessageCard } from "../components/message";
 import { notify } from "../components/notice";
 import { Badge, Button, Card, Field, Form, type FormValues } from "../components/ui";
 import { count, formatBytes, formatDuration, time } from "../format";
-import type { PeekedMessage } from "../model";
+import { type PeekedMessage, splitProperties } from "../model";
 import { link } from "../router";
 import { LoadMore, SearchState, useMessageSearch } from "./message-search";
 
@@ -115,7 +115,7 @@ interface PeekedMessageCardProps {
 }
 
 export function PeekedMessageCard({ message, hasOffset, requeue }: PeekedMessageCardProps) {
-  const { headers, ...properties } = message.properties;
+  const { headers, properties } = splitProperties(message.properties);
   const { holder } = message;
   return (
     <MessageCard

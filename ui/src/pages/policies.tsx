@@ -7,8 +7,8 @@ import { LiveTable } from "../components/table";
 import { Card, Field, Form, type FormValues, Page } from "../components/ui";
 import { VhostField } from "../components/vhost-select";
 import { useLive } from "../live";
-import type { Policy } from "../model";
-import { isAdministrator, mayMakePolicies, type User } from "../session";
+import type { Policy, User } from "../model";
+import { isAdministrator, mayMakePolicies } from "../session";
 
 interface KindProps {
   kind: "policies" | "operator-policies";

@@ -7,16 +7,14 @@ import { PATTERN_COLUMNS, PatternField, PERMISSION_COLUMNS, PermissionCard } fro
 import { LiveTable } from "../components/table";
 import { Badge, Card, ErrorMessage, Facts, Field, Form, type FormValues, Loading, Page } from "../components/ui";
 import { useLive } from "../live";
-import type { Permission, TopicPermission, UserRow } from "../model";
+import type { Permission, TopicPermission, UserInfo } from "../model";
 import { link, navigate } from "../router";
 
 const TAGS_NOTE = "any of administrator, monitoring, policymaker, management, separated by commas; empty: no management access";
 
-const tagsOf = ({ tags }: UserRow): string[] => (Array.isArray(tags) ? tags : tags.split(",").filter(Boolean));
-
-const Tags = ({ user }: { user: UserRow }) => (
+const Tags = ({ user }: { user: UserInfo }) => (
   <>
-    {tagsOf(user).map((tag) => (
+    {user.tags.map((tag) => (
       <Badge key={tag}>{tag}</Badge>
     ))}
   </>
@@ -28,7 +26,7 @@ function VhostsOf({ names }: { names: string[] | undefined }) {
 }
 
 export function Users() {
-  const users = useLive<UserRow[]>(path("users"));
+  const users = useLive<UserInfo[]>(path("users"));
   const permissions = useLive<Permission[]>(path("permissions"));
   const vhostsOf = (name: string) => permissions.data?.filter(({ user }) => user === name).map(({ vhost }) => vhost);
   return (
@@ -84,7 +82,7 @@ function NewUser({ close }: { close: () => void }) {
 }
 
 export function UserPage({ name }: { name: string }) {
-  const user = useLive<UserRow>(path("users", name));
+  const user = useLive<UserInfo>(path("users", name));
   return (
     <Page
       title={name}
@@ -106,7 +104,7 @@ export function UserPage({ name }: { name: string }) {
           <Card title="Details">
             <Facts
               facts={[
-                ["Tags", tagsOf(user.data).length ? <Tags user={user.data} /> : "none: no management access"],
+                ["Tags", user.data.tags.length ? <Tags user={user.data} /> : "none: no management access"],
                 ["Password", user.data.password_hash ? "yes" : "none"],
               ]}
             />
@@ -122,7 +120,7 @@ export function UserPage({ name }: { name: string }) {
   );
 }
 
-function ChangeUser({ user, changed }: { user: UserRow; changed: () => void }) {
+function ChangeUser({ user, changed }: { user: UserInfo; changed: () => void }) {
   const change = async ({ password, tags }: FormValues) => {
     const secret = password ? { password } : { password_hash: user.password_hash };
     await put(path("users", user.name), { ...secret, tags });
@@ -132,7 +130,7 @@ function ChangeUser({ user, changed }: { user: UserRow; changed: () => void }) {
   return (
     <Form submit="Update user" action={change}>
       <Field name="password" label="New password" type="password" note="empty: unchanged" autocomplete="new-password" />
-      <Field name="tags" label="Tags" value={tagsOf(user).join(",")} note={TAGS_NOTE} />
+      <Field name="tags" label="Tags" value={user.tags.join(",")} note={TAGS_NOTE} />
     </Form>
   );
 }
